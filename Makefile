@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make test` is what CI runs. It needs the Rust toolchain and, for the tests of
 # the web page and of live collection, Chromium, its driver, npm, python3 and openssl, which it installs with apt-get when missing.
 
-.PHONY: test test-real test-days fuzz-smoke bench bench-smoke lint format screenshots
+.PHONY: test test-real test-days fuzz-smoke soak bench bench-smoke lint format screenshots
 
 test:
 	@echo "make test needs the Rust toolchain (crates are downloaded by cargo);"
@@ -24,6 +24,12 @@ test-days:
 # Every check of the fuzzers for a minute on stable, over damaged fixtures; `cargo fuzz run NAME` runs until it is stopped.
 fuzz-smoke:
 	cargo run --manifest-path fuzz/Cargo.toml --target-dir target --no-default-features -- 60
+
+# A server with writers and readers for ten minutes: memory, open files, failures, lag and processor time at rest.
+# ANNALS_SOAK_SECONDS=180 makes it shorter.
+soak:
+	cargo build --locked --release
+	tests/soak
 
 lint:
 	cargo fmt --check

@@ -297,6 +297,9 @@ class Page(BaseHTTPRequestHandler):
         odd = WORLD["odd"].get(self.path[len("/backend-api"):]) or WORLD["odd"].get(path)
         if odd:
             return self.odd(odd)
+        return self.answer(method, path, query, body)
+
+    def answer(self, method, path, query, body):
         if path == "/conversations":
             return self.list(query)
         if path == "/conversations/batch" and method == "POST":
@@ -481,18 +484,18 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def main():
+def main(page=Page):
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--certificate")
     arguments.add_argument("--key")
     chosen = arguments.parse_args()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), page)
     server.daemon_threads = True
     ports = [server.server_address[1]]
     if chosen.certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chosen.certificate, chosen.key)
-        secure = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        secure = ThreadingHTTPServer(("127.0.0.1", 0), page)
         secure.daemon_threads = True
         secure.socket = context.wrap_socket(secure.socket, server_side=True)
         ports.append(secure.server_address[1])
@@ -501,4 +504,5 @@ def main():
     server.serve_forever()
 
 
-main()
+if __name__ == "__main__":
+    main()

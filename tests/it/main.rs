@@ -13,6 +13,7 @@
 
 mod active;
 mod arrival;
+mod assistants;
 mod audit;
 mod blobs;
 mod chatgpt;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use inotify::{Inotify, WatchDescriptor, WatchMask};
 
 use crate::claude;
-use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, rollout, text_of};
 use annals_testkit::files::files_below;
+use annals_testkit::{Bench, fixtures};
 
 /// Content of every file that must not be read; it must never appear anywhere.
 const MARKER: &str = "planted-marker-never-to-be-read";
@@ -49,6 +49,37 @@ const CLAUDE: Client = Client {
         "notes/id_ed25519",
     ],
     streams: ["claude_code/messages", "claude_code/attachments"],
+};
+
+const GEMINI: Client = Client {
+    source: "gemini_cli",
+    never: &[
+        "oauth_creds.json",
+        "google_accounts.json",
+        "mcp-oauth-tokens.json",
+        "mcp-oauth-tokens-v2.json",
+        "a2a-oauth-tokens.json",
+        "gemini-credentials.json",
+        ".env",
+        "tmp/gauge/.env",
+        "extensions/clock/.env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["gemini_cli/messages", "gemini_cli/settings"],
+};
+
+const PI: Client = Client {
+    source: "pi",
+    never: &[
+        "auth.json",
+        "extensions/bell/auth.json",
+        "oauth.json",
+        ".env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["pi/messages", "pi/settings"],
 };
 
 const NEVER: &[&str] = &[
@@ -134,6 +165,19 @@ fn a_link_is_no_way_to_claude_codes_keys() {
     symlink("projects/-home-ada-engine/.credentials.json", home.join("CLAUDE.md")).unwrap();
     symlink("debug/0c1a0000-0000-4000-8000-00000000000a.txt", home.join("history.jsonl")).unwrap();
     assert_never_opened(&bench, &CLAUDE, &transcript);
+}
+
+#[test]
+fn keys_of_other_assistants_are_not_opened_by_any_command() {
+    for client in [GEMINI, PI] {
+        let bench = Bench::with_home(client.source, &fixtures::case(client.source, "lines").join("home"));
+        plant_of(&bench, &client);
+        let home = bench.home_of(client.source);
+        symlink(client.never[0], home.join("settings.json")).unwrap();
+        let transcripts = files_below(&home);
+        let is_transcript = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+        assert_never_opened(&bench, &client, transcripts.iter().find(is_transcript).unwrap());
+    }
 }
 
 fn plant(bench: &Bench) {

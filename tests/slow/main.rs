@@ -12,8 +12,11 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod attacks;
+mod branches;
 mod browser;
 mod connections;
+mod consumer;
 mod crash;
 mod cuts;
 mod damage;

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::path::Path;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -40,6 +41,14 @@ impl Error {
     pub fn source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         self.source = Some(source.into());
         self
+    }
+
+    /// What failed, naming the archive's file where only the archive is named.
+    pub fn what_of_archive(&self, path: &Path) -> String {
+        match self.what.strip_prefix("archive: ") {
+            Some(cause) => format!("archive {}: {cause}", path.display()),
+            None => self.what.clone(),
+        }
     }
 
     /// The same error, caused by the request.

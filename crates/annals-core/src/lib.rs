@@ -46,7 +46,7 @@ pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use tokens::{LONG_PROMPTS, Tokens};
 pub use transcript::{
-    Block, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role,
-    SessionFacts, Span, Summary, Tally, Tree, TreeNode, TypedPrompt, Usage, Verdict,
+    Block, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Passage, PassageKind, ProjectPath,
+    Role, SessionFacts, Span, Summary, Tally, Tree, TreeNode, TypedPrompt, Usage, Verdict,
 };
 pub use work::{Around, FileRegion, FileWork};

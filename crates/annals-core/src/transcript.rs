@@ -89,6 +89,9 @@ pub enum Item {
     },
     /// The tree of a branching conversation; complete, each time.
     Tree(Tree),
+    /// The directory behind a client's name for a project. Sessions that only know the name get their working directory
+    /// from it, whichever file arrives first.
+    Project(ProjectPath),
     /// Something inside a line that this reader does not know: a block, a part, a field. It is counted by kind, in
     /// addition to the verdict of the line.
     Drift(String),
@@ -106,6 +109,13 @@ pub struct TypedPrompt {
     pub words: ContentKey,
     /// For a session of which nothing else is left.
     pub title: String,
+}
+
+/// A project as a client names it, and its directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectPath {
+    pub name: String,
+    pub path: String,
 }
 
 /// Rows of one file of a session, parents before their children.
@@ -352,6 +362,9 @@ pub struct Document {
 pub struct SessionFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The client's name for the working directory, if another file has the directory itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Shown if there is no title.
@@ -408,6 +421,7 @@ impl SessionFacts {
             }
         }
         fill(&mut self.cwd, &weaker.cwd);
+        fill(&mut self.project_name, &weaker.project_name);
         fill(&mut self.title, &weaker.title);
         fill(&mut self.first_prompt, &weaker.first_prompt);
         fill(&mut self.name, &weaker.name);

@@ -34,6 +34,8 @@
 //! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
 //! ```
 
+mod gemini_family;
+pub mod git;
 mod home;
 mod import;
 pub mod json;
@@ -43,8 +45,10 @@ mod tape;
 mod chatgpt;
 mod claude_code;
 mod codex_cli;
+mod gemini_cli;
 mod openai_api;
 mod outside_connectors;
+mod pi;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,15 +61,22 @@ pub use import::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
     path_part,
 };
-pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
+pub use live::{
+    Assembled, Judged, ListPage, Listed, ListedItem, Listing, Live, LiveAnswer, LiveRequest, NextPage,
+    PageRequest, Way,
+};
 pub use outside_connectors::content_key;
-pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
+pub use tape::{
+    CallLines, Printed, RecognisedTranscript, Recorder, Snapshot, TapeForm, recognise_transcript,
+};
 
 /// All sources. To add one, add its folder, a `mod` line above and a line here.
 pub fn registry() -> &'static [&'static dyn Source] {
     &[
         &codex_cli::CodexCli,
         &claude_code::ClaudeCode,
+        &gemini_cli::GeminiCli,
+        &pi::Pi,
         &chatgpt::ChatGpt,
         &openai_api::OpenAiApi,
         &outside_connectors::OutsideConnectors,
@@ -74,6 +85,20 @@ pub fn registry() -> &'static [&'static dyn Source] {
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {
     registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// Finds a source by a name that people use: `claude`, `gemini`, `codex`, `Claude Code`.
+pub fn by_common_name(name: &str) -> Option<&'static dyn Source> {
+    let folded = |name: &str| name.trim().to_lowercase().replace([' ', '-'], "_");
+    let name = folded(name);
+    let first_word = |source: &str| source.split('_').next() == Some(name.as_str());
+    by_name(&name)
+        .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().route) == name))
+        .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().label) == name))
+        .or_else(|| {
+            let mut named = registry().iter().copied().filter(|source| first_word(source.manifest().source));
+            named.next().filter(|_| named.next().is_none())
+        })
 }
 
 /// The source for records of connectors, which are programs outside of annals.
@@ -123,6 +148,11 @@ pub trait Source: Sync {
         None
     }
 
+    /// Whether an authored item or memory is in effect in a session, given the native fields of the session.
+    fn applies(&self, _stream: &str, _key: &str, _session: &serde_json::Value) -> bool {
+        true
+    }
+
     /// The file in the home with the content that a record describes.
     fn content_of(&self, _stream: &str, _key: &str) -> Option<String> {
         None
@@ -152,6 +182,11 @@ pub trait Source: Sync {
     /// Exports its sessions as tapes, if its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         None
+    }
+
+    /// Whether a co-author that a commit names is this assistant. The address is in lower case.
+    fn is_co_author(&self, _name: &str, _address: &str) -> bool {
+        false
     }
 
     /// Imports the user's files, if supported.
@@ -213,6 +248,16 @@ pub struct Choice {
     /// The session that a file of the home belongs to, by its path.
     pub session_of: fn(&str) -> Option<&str>,
     pub shared: SharedFile,
+    pub named: NamedFiles,
+}
+
+/// Files of the home that belong to the session whose transcript has their name.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedFiles {
+    /// The name in a path, if it is such a file.
+    pub in_path: fn(&str) -> Option<&str>,
+    /// The name in a line of a transcript.
+    pub in_line: fn(&[u8]) -> Option<String>,
 }
 
 /// A file of the home with lines of every project.
@@ -281,4 +326,23 @@ pub struct Facts {
     /// The highest rank wins.
     pub rank: u8,
     pub facts: SessionFacts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{by_common_name, registry};
+
+    #[test]
+    fn sources_have_the_names_that_people_use() {
+        let found = |name: &str| by_common_name(name).map(|source| source.manifest().source);
+        assert_eq!(found("claude"), Some("claude_code"));
+        assert_eq!(found("Claude Code"), Some("claude_code"));
+        assert_eq!(found("codex"), Some("codex_cli"));
+        assert_eq!(found("gemini"), Some("gemini_cli"));
+        assert_eq!(found("chatgpt"), Some("chatgpt"));
+        assert_eq!(found("nobody"), None);
+        for source in registry() {
+            assert_eq!(found(source.manifest().source), Some(source.manifest().source));
+        }
+    }
 }

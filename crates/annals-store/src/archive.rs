@@ -92,7 +92,7 @@ fn visible_to(scope: Scope, text: &str) -> String {
             text = text.replace(name, &condition);
         }
     }
-    for table in ["usage", "tool_call"] {
+    for table in ["usage", "tool_call", "message"] {
         let name = format!("{{twin:{table}}}");
         if text.contains(&name) {
             text = text.replace(&name, &twin_condition(scope, table, homes.as_deref()));
@@ -136,6 +136,8 @@ mod tests {
                           rows_version, size, content_size, parsed, reader_version, first_seen)
             values (1, 1, 'a', 'a', 'files', 'lines', 'lines', 'plain', 0, 0, 1, 1, 4, 4, 4, 1, 0);
         insert into cursor (instance, name, value) values (1, 'tables/a', '{}'), (1, 'survey', '{}');
+        insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
+            values (1, 'files', 'b', 'b', 'denied', 1, 'pending', 0, 0);
         insert into blob values (1, x'00', 4, 0, null, x'61626364');
         insert into segment values (1, 1, 0, 4, 1);
         insert into version (file, version, size, captured_at) values (1, 1, 4, 0);
@@ -146,14 +148,15 @@ mod tests {
                    (2, 1, 'two', '/w', '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
         update session set parent = 'one', parent_kind = 'sub_agent' where id = 2;
         insert into session_part values (1, 1, 0, '{}');
-        insert into name values (1, 'tool');
+        insert into name values (1, '/w/tool');
         insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null, 1);
         insert into message_line values (1, 1, 0, 1, 1);
         insert into tool_call (session, file, byte_offset, length, key, inherited, copied, call_id, name, kind, title,
                                message, full_output)
             values (1, 1, 1, 1, 8, 0, 0, 'call', 1, 0, '', 0, 'outputs/x'),
                    (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);
-        insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null);
+        insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null), (1, 1, 1, 1, 1, 2, null, null, 1, 2);
+        update tool_call set at = 1;
         insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0);
         insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read, cache_write,
                                cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
@@ -207,8 +210,10 @@ mod tests {
             ("homes", !archive.homes(None)?.is_empty()),
             ("files", !archive.files(None)?.is_empty()),
             ("table_counts", !archive.table_counts("somewhere")?.is_empty()),
+            ("failed_captures", !archive.failed_captures(9)?.is_empty()),
             ("home_surveys", !archive.home_surveys("somewhere")?.is_empty()),
             ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
+            ("session_rows_after", !archive.session_rows_after(-1)?.is_empty()),
             ("session_texts", !archive.session_texts(&by_row)?.is_empty()),
             ("session_source", archive.session_source(SessionId(1))?.is_some()),
             ("session_home", archive.session_home(SessionId(1))?.is_some()),
@@ -233,7 +238,13 @@ mod tests {
             ("call_by_key", archive.call_by_key(SessionId(1), call_key)?.is_some()),
             ("call_with_output", archive.call_with_output("outputs/x")?.is_some()),
             ("calls_of_kind", !archive.calls_of_kind(SessionId(1), CallKind::from_stored(0))?.is_empty()),
-            ("calls_on_file", !archive.calls_on_file("tool", 9)?.is_empty()),
+            ("calls_on_file", !archive.calls_on_file("/w/tool", 9)?.is_empty()),
+            ("lines_written", !archive.lines_written()?.is_empty()),
+            (
+                "sessions_on_file",
+                archive.sessions_on_file("one", "tool")?.iter().any(|(_, touched)| *touched),
+            ),
+            ("touched_files", !archive.touched_files("/tool", None, 9)?.is_empty()),
             ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
             ("touches", !archive.touches(SessionId(1), FileId(1), 1)?.is_empty()),
             ("tree", !archive.tree(SessionId(1))?.is_empty()),

@@ -73,6 +73,16 @@ impl Store {
         }
     }
 
+    /// Whose link it is, without using it up: where nothing can be written, the server remembers that it was used.
+    pub fn browser_link(&self, hash: &[u8; 32], now: Time) -> Result<Option<BrowserHolder>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select member from browser_link where hash = $1 and expires_at > $2"))?;
+        let member: Option<Option<MemberId>> =
+            statement.query_row(params![hash.as_slice(), now.micros()], |row| row.get(0)).optional()?;
+        member.map_or(Ok(None), |member| self.browser_holder(member))
+    }
+
     pub fn start_browser(&self, browser: &NewBrowser<'_>, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("delete from browser where expires_at <= $1"))?;

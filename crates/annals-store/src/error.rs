@@ -36,7 +36,7 @@ impl SqlCause {
     fn short(&self) -> String {
         match &self.error {
             rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-            error => error.to_string(),
+            error => describe(error),
         }
     }
 }
@@ -62,6 +62,26 @@ impl StoreError {
     }
 }
 
+/// The cause of an error of SQLite, for the user.
+pub(crate) fn describe(error: &rusqlite::Error) -> String {
+    match error.sqlite_error() {
+        Some(cause) if cause.code == ErrorCode::DiskFull => {
+            "cannot be written: no space left on the disk".into()
+        }
+        Some(cause) if is_of_writing(cause.extended_code) => format!("cannot be written: {error}"),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether SQLite failed to write, for a reason that it does not tell apart: a limit, a quota or a failing disk.
+fn is_of_writing(extended_code: i32) -> bool {
+    use rusqlite::ffi::{
+        SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE,
+    };
+    [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_SHMSIZE]
+        .contains(&extended_code)
+}
+
 /// What to do about an error of SQLite.
 pub(crate) fn hint_of(error: &rusqlite::Error) -> Option<&'static str> {
     const DAMAGED: &str =
@@ -81,6 +101,11 @@ pub(crate) fn hint_of(error: &rusqlite::Error) -> Option<&'static str> {
         ErrorCode::DiskFull => "the disk is full: free up space, or copy the archive and use --home DIR",
         ErrorCode::ReadOnly => {
             "the archive cannot be written here: copy it to a writable directory and use --home DIR"
+        }
+        ErrorCode::SystemIoFailure
+            if error.sqlite_error().is_some_and(|cause| is_of_writing(cause.extended_code)) =>
+        {
+            "check free space, quotas and limits on file sizes, or copy the archive and use --home DIR"
         }
         ErrorCode::SystemIoFailure => "check the disk, or copy the archive elsewhere and use --home DIR",
         _ => return None,
@@ -116,5 +141,22 @@ impl From<StoreError> for annals_core::Error {
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> StoreError {
         StoreError::Core(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Store;
+
+    #[test]
+    fn a_full_disk_is_named_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let pages: i64 = store.connection.query_row("pragma page_count", [], |row| row.get(0)).unwrap();
+        store.connection.query_row(&format!("pragma max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+        let full = store.connection.execute("insert into setting values ('x', zeroblob(100000))", []);
+        let error: annals_core::Error = super::StoreError::from(full.unwrap_err()).into();
+        assert_eq!(error.what, "archive: cannot be written: no space left on the disk");
+        assert!(error.hint.unwrap().contains("free up space"));
     }
 }

@@ -6,6 +6,7 @@ mod browsers;
 mod damage;
 mod database;
 mod error;
+mod failure;
 mod files;
 mod foreign;
 mod gaps;
@@ -20,6 +21,7 @@ pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use browsers::{BrowserHolder, BrowserRow, NewBrowser};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
+pub use failure::{CaptureFailure, forget_failure, remember_failure, remembered_failure, reserve_failure};
 pub use files::{
     Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
 };
@@ -29,10 +31,10 @@ pub use foreign::{
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
 pub use index::fuzz::fuzz_index;
-pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
+pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchedFile};
 pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
-pub use read::audit::{HomeSurvey, LeftOutFiles, SURVEY, TABLES};
+pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
@@ -46,6 +48,7 @@ pub use salvage::{Salvaged, salvage};
 pub use write::Writer;
 pub use write::changes::RemovedKind;
 pub use write::digest::RowDigests;
+pub use write::sample::FileDigests;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -104,6 +107,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0013_modes.sql")),
     Migration::Sql(include_str!("migrations/0014_doors.sql")),
     Migration::Sql(include_str!("migrations/0015_names.sql")),
+    Migration::Sql(include_str!("migrations/0022_projects.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.
@@ -129,6 +133,14 @@ impl Store {
         make_private_file(&path)?;
         connection.pragma_update(None, "page_size", 8192)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
+        Store::with_connection(connection, path, advance)
+    }
+
+    fn with_connection(
+        connection: Connection,
+        path: PathBuf,
+        advance: &mut dyn FnMut(u64, u64),
+    ) -> Result<Store> {
         let mut store = Store { connection: Database(connection), path, counted: RefCell::default() };
         store.tune()?;
         store.migrate(advance)?;
@@ -170,15 +182,21 @@ impl Store {
             #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
             let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             connection.busy_timeout(std::time::Duration::from_secs(10))?;
+            if flags.contains(OpenFlags::SQLITE_OPEN_URI) {
+                // With one user, the index of the log is in memory. The log stays what it is.
+                connection.pragma_update(None, "locking_mode", "exclusive")?;
+                connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            }
             connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
             Ok(connection)
         };
         let connection = match open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
             Ok(connection) => connection,
-            // Without room for the index of the log, a file that nobody can write is read as it is.
-            Err(error) if needs_no_log(&path, &error) => {
-                open(&immutable_name(&path), read_only_flags() | OpenFlags::SQLITE_OPEN_URI)
-                    .map_err(|error| cannot_open(&path, error))?
+            // There is no room for the index of the log beside a file that nobody can write.
+            Err(error) if is_of_log(&path, &error) => {
+                let name = unwritable_name(&path, has_log(&path));
+                let flags = read_only_flags() | OpenFlags::SQLITE_OPEN_URI;
+                open(&name, flags).map_err(|error| cannot_open(&path, error))?
             }
             Err(error) => return Err(cannot_open(&path, error)),
         };
@@ -245,27 +263,33 @@ impl Store {
 
 fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
     let hint = error::hint_of(&error).unwrap_or("check the permissions of the directory, or use --home DIR");
-    annals_core::Error::new(format!("cannot open {}: {error}", path.display()))
+    annals_core::Error::new(format!("cannot open {}: {}", path.display(), error::describe(&error)))
         .hint(hint)
         .source(error)
         .into()
 }
 
-/// Whether a failure to open is one of the write-ahead log, and there is nothing in the log.
-fn needs_no_log(path: &Path, error: &rusqlite::Error) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let is_empty = std::fs::metadata(&log).map_or(true, |metadata| metadata.len() == 0);
+/// Whether a failure to open may be one of the write-ahead log.
+fn is_of_log(path: &Path, error: &rusqlite::Error) -> bool {
     let concerned =
         [ErrorCode::CannotOpen, ErrorCode::ReadOnly, ErrorCode::DiskFull, ErrorCode::SystemIoFailure];
-    path.is_file() && is_empty && error.sqlite_error_code().is_some_and(|code| concerned.contains(&code))
+    path.is_file() && error.sqlite_error_code().is_some_and(|code| concerned.contains(&code))
 }
 
-/// The address of a file that SQLite may take to be unchanging.
-fn immutable_name(path: &Path) -> PathBuf {
+/// Whether something is in the write-ahead log.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// The address of a file that SQLite may take to be unchanging: without locks, which need files that can be written. What
+/// is in the log is read as well, where SQLite can do so without locks.
+fn unwritable_name(path: &Path, has_log: bool) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let text = absolute.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    PathBuf::from(format!("file:{text}?immutable=1"))
+    let how = if has_log && cfg!(unix) { "vfs=unix-none" } else { "immutable=1" };
+    PathBuf::from(format!("file:{text}?{how}"))
 }
 
 /// Creates the archive's directory, accessible only to its owner.

@@ -23,12 +23,19 @@ impl Repository {
 
     /// The same, with the times of author and committer.
     pub fn commit_by(&self, name: &str, text: &str, author_at: &str, committer_at: &str) -> String {
-        let file = self.folder.join(name);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        self.commit_files(&[(name, text)], name, (author_at, committer_at))
+    }
+
+    /// Writes files and commits them with a message, at the times of author and committer.
+    pub fn commit_files(&self, files: &[(&str, &str)], message: &str, at: (&str, &str)) -> String {
+        for (name, text) in files {
+            let file = self.folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
         self.git(&["add", "--all"]);
-        let mut command = self.command(&["commit", "--quiet", "--message", name]);
-        run(command.env("GIT_AUTHOR_DATE", author_at).env("GIT_COMMITTER_DATE", committer_at));
+        let mut command = self.command(&["commit", "--quiet", "--message", message]);
+        run(command.env("GIT_AUTHOR_DATE", at.0).env("GIT_COMMITTER_DATE", at.1));
         self.git(&["rev-parse", "HEAD"])
     }
 

@@ -21,6 +21,8 @@ pub mod checks;
 pub mod clock;
 pub mod codex;
 pub mod corpora;
+#[cfg(unix)]
+pub mod disk;
 pub mod files;
 pub mod fixtures;
 pub mod git;

@@ -21,7 +21,11 @@ pub struct Standin {
 
 impl Standin {
     pub fn start(arguments: &[&str]) -> Standin {
-        let script = PathBuf::from(crate::ROOT).join("tests/browser/standin.py");
+        Standin::run("standin.py", arguments)
+    }
+
+    fn run(script: &str, arguments: &[&str]) -> Standin {
+        let script = PathBuf::from(crate::ROOT).join("tests/browser").join(script);
         let mut command = Command::new("python3");
         clock::set(&mut command);
         let mut child = command
@@ -82,7 +86,10 @@ pub struct Stage {
 
 impl Stage {
     pub fn new() -> Stage {
-        let standin = Standin::start(&[]);
+        Stage::before(Standin::start(&[]))
+    }
+
+    fn before(standin: Standin) -> Stage {
         let flags = "--no-sandbox\n--disable-gpu\n--disable-quic\n--disable-background-networking\n\
                      --disable-component-update\n--disable-sync\n--disable-dev-shm-usage";
         let url = format!("http://127.0.0.1:{}", standin.port);
@@ -91,7 +98,16 @@ impl Stage {
 
     /// With the given world, and connected.
     pub fn connected(world: Value) -> Stage {
-        let stage = Stage::new();
+        Stage::connect(Stage::new(), world)
+    }
+
+    /// In front of the second stand-in, whose answers have the shapes that other programs describe.
+    pub fn wild(shapes: Value) -> Stage {
+        let stage = Stage::before(Standin::run("standin_wild.py", &[]));
+        Stage::connect(stage, serde_json::json!({"shapes": shapes, "token_life": 30 * 24 * 60 * 60}))
+    }
+
+    fn connect(stage: Stage, world: Value) -> Stage {
         stage.standin.control(world);
         let ran = stage.run(&["connect", "chatgpt", "--headless", "--wait", "1"]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -130,6 +146,16 @@ impl Stage {
         let (code, live) = self.sync_with(&[]);
         assert_eq!(code, 0, "{live}");
         live
+    }
+
+    /// The same some days later, with everything that is fetched once a day.
+    pub fn sync_days_later(&self, days: i64) -> Value {
+        let mut command = self.command(&["sync", "chatgpt", "--json"]);
+        clock::set_days_later(&mut command, days);
+        let ran =
+            wait(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["live"][0].clone()
     }
 
     pub fn sync_with(&self, more: &[&str]) -> (i32, Value) {

@@ -32,14 +32,18 @@ mod tests {
         fn end(&mut self) {}
     }
 
-    fn now() -> Time {
+    pub fn now() -> Time {
         Time::from_millis(1_794_744_000_000)
     }
 
     fn archive(home: &Path) -> Store {
-        let user = home.join("user");
-        annals_testkit::corpora::write_long_sessions(&user).unwrap();
-        let settings = Untouched(user);
+        annals_testkit::corpora::write_long_sessions(&home.join("user")).unwrap();
+        archive_of_user(home)
+    }
+
+    /// Archives what the folder `user` has.
+    pub fn archive_of_user(home: &Path) -> Store {
+        let settings = Untouched(home.join("user"));
         let environment = Environment {
             home: &home.join("archive"),
             machine: "here".into(),

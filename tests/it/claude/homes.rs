@@ -263,6 +263,35 @@ fn an_excluded_project_leaves_no_line_of_the_history() {
     assert_rebuilds(&bench);
 }
 
+/// Plans are beside the projects, and have the name that the lines of their session have.
+#[test]
+fn plans_of_an_excluded_project_are_left_out() {
+    let bench = Bench::new();
+    let named = |session: &str, slug: &str| {
+        let lines = talk(session).into_iter();
+        let lines: Vec<String> =
+            lines.map(|line| line.replacen('{', &format!("{{\"slug\":\"{slug}\","), 1)).collect();
+        text_of(&lines)
+    };
+    write(&bench, FOLDER, ONE, &named(ONE, "brisk-otter"));
+    write(&bench, "-home-ada-diary", TWO, &named(TWO, "quiet-deer"));
+    let plans = bench.claude().join("plans");
+    std::fs::create_dir_all(&plans).unwrap();
+    for plan in ["brisk-otter", "quiet-deer", "quiet-deer-agent-a1", "by-hand"] {
+        std::fs::write(plans.join(format!("{plan}.md")), format!("The plan of {plan}")).unwrap();
+    }
+    let captured = |exclude: &str| -> Vec<String> {
+        let mut command = bench.command(&["sync"]);
+        command.env("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE", exclude);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let paths = bench.accounts().into_iter().map(|file| file["path"].as_str().unwrap().to_owned());
+        paths.filter(|path| path.starts_with("plans/")).collect()
+    };
+    assert_eq!(captured("/home/ada/diary"), ["plans/brisk-otter.md", "plans/by-hand.md"]);
+    assert_eq!(captured("").len(), 4);
+}
+
 #[test]
 fn the_second_usual_place_is_read_too() {
     let bench = Bench::new();

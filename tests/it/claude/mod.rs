@@ -4,6 +4,7 @@ mod authored;
 mod history;
 mod homes;
 mod real;
+mod renamed;
 mod titles;
 
 use std::path::PathBuf;

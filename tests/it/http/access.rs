@@ -242,6 +242,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
         "/api/v1/usage".to_owned(),
         "/api/v1/usage/responses".to_owned(),
         "/api/v1/gaps".to_owned(),
+        "/api/v1/status".to_owned(),
         "/api/v1/sources/codex_cli/streams/messages/records".to_owned(),
         "/api/v1/sources/codex_cli/streams/sessions/records".to_owned(),
         "/api/v1/sources/codex_cli/streams/skills/records".to_owned(),

@@ -85,6 +85,7 @@ impl Company {
         for path in [
             "agent-sessions/sources",
             "audit",
+            "status",
             "gaps",
             "usage/responses?days=all",
             "usage/days?days=all",

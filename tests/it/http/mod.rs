@@ -7,6 +7,7 @@ mod hidden;
 mod lineage;
 mod members;
 mod pages;
+mod secrets;
 mod shapes;
 mod shared;
 

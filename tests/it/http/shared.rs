@@ -76,6 +76,12 @@ fn one_member_takes_nothing_away_from_another() {
     }
 }
 
+/// A number, or the sum of an object of numbers.
+fn sum(value: &Value) -> i64 {
+    let parts = value.as_object().into_iter().flat_map(|parts| parts.values());
+    value.as_i64().unwrap_or_else(|| parts.filter_map(Value::as_i64).sum())
+}
+
 #[test]
 fn those_who_see_both_count_it_once() {
     for names in [["ada", "mary"], ["mary", "ada"]] {
@@ -90,6 +96,24 @@ fn those_who_see_both_count_it_once() {
         }
         let tools = "/api/v1/claude-code/analytics/tools?days=all";
         assert_eq!(server.json(tools)["tool_call_count"], own(tools)["tool_call_count"]);
+        let names =
+            ["message_count", "user_message_count", "assistant_message_count", "tool_call_count", "tokens"];
+        let totals = |token: &str| {
+            let sessions = server.json_as(token, "/api/v1/claude-code/sessions")["sessions"].clone();
+            let sessions = sessions.as_array().unwrap().clone();
+            names.map(|name| sessions.iter().map(|session| sum(&session[name])).sum::<i64>())
+        };
+        let once = totals(&tokens[1].1);
+        assert!(once.iter().all(|total| *total > 0), "{once:?}");
+        assert_eq!(totals(&tokens[2].1), once, "each member has all of it");
+        assert_eq!(totals(&tokens[0].1), once, "the admin counts it once");
+        assert_eq!(totals(&server.token), once, "and so does the owner");
+        let records = bench.run(&["records", "claude_code/sessions"]).stdout;
+        let counted = records.lines().map(|line| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            record["data"]["message_count"].as_i64().unwrap_or_else(|| panic!("{record}"))
+        });
+        assert_eq!(counted.sum::<i64>(), once[0]);
         let responses = server.json("/api/v1/usage/responses?days=all");
         let responses = responses["responses"].as_array().unwrap();
         let counted = responses.iter().filter(|response| response["copied"] == false).count();

@@ -1,11 +1,8 @@
 //! Archives that cannot be written, or are none, are read or refused with a hint.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
-
 use annals_testkit::codex::ID;
-use annals_testkit::{Bench, Ran};
+use annals_testkit::server::Server;
+use annals_testkit::{Bench, Ran, disk};
 
 use super::{bench, connect};
 
@@ -41,47 +38,12 @@ fn a_file_that_is_no_archive_is_refused_with_its_path_and_a_hint() {
     assert!(doctor.code == 1 && doctor.stdout.contains("FAILED  archive"), "{}", doctor.stdout);
 }
 
-/// Runs the program where it cannot write to the archive: on a read-only file system if mounts are allowed here, else
-/// by permissions, which root obeys only without its capabilities.
+/// Runs the program where it cannot write to the archive.
 fn run_read_only(bench: &Bench, arguments: &[&str]) -> Ran {
-    let inner = bench.command(arguments);
-    let mut command = match can_mount() {
-        true => {
-            let mut command = Command::new("unshare");
-            command.args(["-rm", "sh", "-c", MOUNTED]).arg(bench.archive());
-            command
-        }
-        false => {
-            for (path, mode) in [(bench.archive().join("annals.db"), 0o400), (bench.archive(), 0o500)] {
-                std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-            }
-            let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
-            command.args(is_root().then_some("--bounding-set=-all"));
-            command
-        }
-    };
-    command.arg(inner.get_program()).args(inner.get_args());
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    for (name, value) in inner.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
+    let mut command = disk::read_only(&bench.archive(), &bench.command(arguments));
     let ran = Ran::of(command.output().unwrap());
-    std::fs::set_permissions(bench.archive(), Permissions::from_mode(0o700)).unwrap();
+    disk::writable(&bench.archive());
     ran
-}
-
-const MOUNTED: &str = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
-
-fn can_mount() -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let tried =
-        Command::new("unshare").args(["-rm", "sh", "-c", MOUNTED]).arg(folder.path()).arg("true").output();
-    tried.is_ok_and(|output| output.status.success())
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    id.stdout == b"0\n"
 }
 
 #[test]
@@ -132,4 +94,70 @@ fn an_archive_that_was_never_read_is_read_only_as_well() {
     let ran = run_read_only(&bench, &["show", ID]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("gears"), "{}", ran.stdout);
+}
+
+/// Leaves something in the log that is not in the database yet, as a killed process does.
+fn leave_in_log(bench: &Bench, statement: &str) {
+    let folder = bench.archive();
+    let connection = connect(bench);
+    connection.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+    assert!(connection.execute(statement, []).unwrap() > 0);
+    let files = ["annals.db", "annals.db-wal"];
+    let bytes = files.map(|name| std::fs::read(folder.join(name)).unwrap());
+    drop(connection);
+    for (name, bytes) in files.into_iter().zip(bytes) {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let _ = std::fs::remove_file(folder.join("annals.db-shm"));
+    assert!(std::fs::metadata(folder.join("annals.db-wal")).unwrap().len() > 0);
+}
+
+/// What is committed is read, even if it is in the log and nothing can be written beside it.
+#[test]
+fn the_log_of_a_read_only_archive_is_read() {
+    let bench = bench();
+    assert_eq!(bench.run(&["sessions"]).code, 0);
+    leave_in_log(&bench, "update session set title = 'kept in the log'");
+    let ran = run_read_only(&bench, &["sessions"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("kept in the log"), "{}", ran.stdout);
+    assert!(
+        std::fs::metadata(bench.archive().join("annals.db-wal")).unwrap().len() > 0,
+        "nothing was written"
+    );
+}
+
+#[test]
+fn a_read_only_archive_is_served() {
+    for log in [false, true] {
+        let bench = bench();
+        if log {
+            leave_in_log(&bench, "update session set title = 'kept in the log'");
+        }
+        let id = "0199a1b2-0000-7000-8000-000000000009";
+        bench.transcript(
+            &annals_testkit::codex::rollout(id),
+            &annals_testkit::codex::conversation(id, "pulleys"),
+        );
+        let inner = bench.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        let server = Server::of(disk::read_only(&bench.archive(), &inner));
+        let sessions = server.json("/api/v1/sessions");
+        assert_eq!(sessions["total"], 2, "{sessions}");
+        assert_eq!(sessions.to_string().contains("kept in the log"), log, "{sessions}");
+        assert!(server.json("/api/v1/search?q=gears")["total"].as_i64().unwrap() > 0);
+        for path in ["/", "/sessions", "/search?q=gears", "/usage", "/audit", "/secrets"] {
+            assert_eq!(server.page(path).status, 200, "{path}: {}", server.log());
+        }
+        // A browser logs in with its link, once.
+        let entered = server.get_with(&server.link, &[]);
+        assert_eq!((entered.status, server.get_with(&server.link, &[]).status), (303, 401));
+        let status = server.json("/api/v1/status");
+        assert_eq!(status["status"], "degraded", "{status}");
+        let files = status["failures"][0]["files"].to_string();
+        assert!(files.contains(id), "{status}");
+        drop(server);
+        disk::writable(&bench.archive());
+        assert_eq!(bench.run(&["sync"]).code, 0);
+        assert_eq!(bench.sessions().len(), 3);
+    }
 }

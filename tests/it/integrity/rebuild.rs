@@ -36,6 +36,33 @@ fn wrong_rows_are_found_by_a_deep_check_and_rebuilt() {
     }
 }
 
+/// A plain check compares rows with bytes as well, of as many files as time allows, and says how many those were.
+#[test]
+fn wrong_rows_are_found_on_a_sample() {
+    for damage in [
+        "update message set at = at + 1 where byte_offset = (select max(byte_offset) from message)",
+        "delete from tool_call",
+        "delete from message",
+        "update usage set input = input + 1",
+        "update coverage set lines = lines + 1",
+        "update file set parsed = parsed - 1 where parsed > 0",
+        "update name set text = text || '!'",
+    ] {
+        let bench = bench();
+        let path = bench.transcript(&rollout(THIRD), &[]);
+        std::fs::write(path, annals_testkit::codex::busy_transcript(THIRD)).unwrap();
+        bench.sync();
+        let well = bench.run(&["doctor"]);
+        assert!(well.code == 0 && well.stdout.contains("rows of 4 of 4 files match"), "{}", well.stdout);
+        assert!(connect(&bench).execute(damage, []).unwrap() > 0, "{damage}");
+        let doctor = bench.run(&["doctor"]);
+        assert!(doctor.code == 1 && doctor.stdout.contains("FAILED  sample"), "{damage}: {}", doctor.stdout);
+        assert_eq!(bench.run(&["rebuild"]).code, 0, "{damage}");
+        let doctor = bench.run(&["doctor"]);
+        assert_eq!(doctor.code, 0, "{damage}: {}", doctor.stdout);
+    }
+}
+
 /// A table that SQLite cannot read is written again; the damaged file stays beside the archive.
 #[test]
 fn a_rebuild_survives_damaged_tables() {

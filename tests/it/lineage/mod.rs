@@ -1,7 +1,9 @@
 //! Every line of a made-up repository is traced to its author, whatever was done to the repository since.
 
+mod over_time;
 mod real;
 mod repositories;
+mod stores;
 mod time;
 
 use std::path::{Path, PathBuf};

@@ -43,7 +43,15 @@ fn nothing_that_a_repository_names_is_run() {
     ] {
         repository.git(&["config", name, program]);
     }
-    for name in ["alias.blame", "alias.rev-parse", "alias.ls-files", "alias.cat-file", "alias.ls-tree"] {
+    for name in [
+        "alias.blame",
+        "alias.rev-parse",
+        "alias.ls-files",
+        "alias.cat-file",
+        "alias.ls-tree",
+        "alias.rev-list",
+        "alias.for-each-ref",
+    ] {
         repository.git(&["config", name, &format!("!{program}")]);
     }
     repository.git(&["config", "filter.evil.required", "true"]);
@@ -81,6 +89,10 @@ fn nothing_that_a_repository_names_is_run() {
         let ran = std::fs::read_to_string(&marker).unwrap_or_default();
         assert_eq!(ran, "", "{words:?}");
     }
+    let import =
+        bench.command(&["import", "--git", folder]).env("PATH", std::env::var_os("PATH").unwrap()).output();
+    assert_eq!(import.unwrap().status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(&marker).unwrap_or_default(), "");
     // Commits are known nevertheless, and an object that is missing is not fetched.
     let blame = |at: &str| {
         let mut command = bench.command(&["blame", "--json", "--at", at, path]);

@@ -39,7 +39,7 @@ const CRATES: [&str; 4] = ["annals_core", "annals_redact", "annals_sources", "an
 const LABELS: &[&str] = &["codex", "claude", "chatgpt"];
 
 /// Directories of the sources that are not providers but shared by them.
-const SHARED: [&str; 5] = ["home", "import", "json", "live", "tape"];
+const SHARED: [&str; 6] = ["git", "home", "import", "json", "live", "tape"];
 
 /// Files of views and server that access the whole archive: its keys, its health, and where requests come in.
 const UNSCOPED: [&str; 4] =

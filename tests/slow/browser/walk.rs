@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use annals_testkit::browser::{Browser, DESKTOP, ENTER, ESCAPE, PHONE, TAB};
 use annals_testkit::files::copy_folder;
@@ -93,10 +93,20 @@ fn the_link_opens_the_home_page_and_the_token_leaves_the_address() {
     assert_eq!(browser.run("return document.cookie;"), "", "scripts can not read it");
     let cards = server.json("/api/v1/agent-sessions/sources");
     let cards = cards["sources"].as_array().unwrap();
-    assert_eq!(browser.count(".card[data-source]"), cards.len() as u64);
+    let is_absent = |card: &Value| card["source_status"] == "unavailable" && card["files"] == 0;
+    let absent = cards.iter().filter(|card| is_absent(card)).count();
+    assert!(absent > 0 && absent < cards.len(), "{cards:?}");
+    assert_eq!(browser.count(".card[data-source]"), (cards.len() - absent) as u64);
+    assert_eq!(browser.count(".folded li[data-source]"), absent as u64);
+    let folded = browser.text(".folded summary");
     for card in cards {
+        let label = card["provider_label"].as_str().unwrap();
+        if is_absent(card) {
+            assert!(folded.contains(label), "{folded}");
+            continue;
+        }
         let text = browser.text(&format!(".card[data-source={}]", card["source"].as_str().unwrap()));
-        assert!(text.contains(card["provider_label"].as_str().unwrap()), "{text}");
+        assert!(text.contains(label), "{text}");
         match card["session_count"].as_i64().unwrap() {
             0 => assert!(text.contains("Set up:"), "{text}"),
             count => assert!(text.contains(&count.to_string()), "{count}: {text}"),

@@ -2,6 +2,7 @@
 
 mod gaps;
 mod hostile;
+mod wild;
 
 use serde_json::{Value, json};
 

@@ -79,6 +79,7 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 with("import --verbose", export),
                 with_files,
                 split("import /nowhere"),
+                split("import --git /nowhere"),
             ]
         }
         "config" => vec![split("config"), split("config path")],
@@ -97,7 +98,11 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 .into_iter()
                 .map(|session| session["session_id"].as_str().unwrap().to_owned());
             let one = |id: String| {
-                [with("show --lineage", &id), with("show --view edits", &id), with("show --full --copies --context --branch all", &id)]
+                [
+                    with("show --lineage", &id),
+                    with("show --view edits", &id),
+                    with("show --full --copies --context --branch all", &id),
+                ]
             };
             ids.flat_map(one).chain([split("show nothing-like-it")]).collect()
         }

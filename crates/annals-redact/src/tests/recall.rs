@@ -4,24 +4,7 @@ use super::{MADE_UP, REDACTOR, block, key_of, made_up};
 
 /// Kinds of keys that `KEYS` does not have: prefix, length of the rest (`x` hexadecimal, `^` capitals, `u` a UUID), and
 /// what follows. `§` in a prefix is a made-up key of 32 bytes, `¤` of 32 hexadecimal digits.
-const MORE_KEYS: &str = "sha256~ 43 | pat-na1- u | pat-eu1- u | access_token$production$0a1b2c3d4e5f6a7b$ 32x | ATTA 64x |
-    AAAAFakeKey:APA91b 134 | 00DFake0Key1Mad! 96 | access-sandbox- u | access-production- u | p8e- 32 |
-    1/1200000000000001: 32x | 4b1d 38 | v1.0-0a1b2c3d4e5f6a7b8c9d0e1f-¤¤¤¤ 18x |
-    dnkey-FAKE0KEY1MADE2UP3FOR4TESTS- 52^ | duffel_live_ 43 | duffel_test_ 43 | fio-u- 64 |
-    pat.Fake0Key1Made2Up3For4T.0a1b2c3d4e5f6a7b8c9d0e1f. 20 | s-s4t2ud- 64x | cmVmd 59 | sdk- u | mob- u |
-    live_ 35x lob | test_ 35x lob | sk.eyJ1Ijoi§§. 22 | Fake0K_Fake0Key1Made2Up3For4Tests5On_mmk 0 |
-    API- 26^ | tk-us- 48 | sm_aat_ 16 | sm_pat_ 16 | sm_sat_ 16 | t1.9euel§. 86 | AQVN 36 yandex | YC 38 yandex | ddp_ 36 |
-    ddo_ 36 | vercel_blob_rw_ 40 | vcp_ 56 | pdl_live_apikey_ 40 | pdl_sdbx_apikey_ 40 | hcaik_ 58 | xaat- u |
-    xapt- u | tgp_v1_ 43 | fw_ 24 fireworks | esecret_ 40 | rpa_ 44 | apify_api_ 36 | bb_live_ 30 | mlsn. 64x | md- 22 mandrill |
-    snyk_uat.§. 40 | nbp_ 36 | aivenv1 60 | mdb_sa_sk_ 40 | CCDB1_Fake0Key1Made2Up3For4T_ 40 | xau_ 40 | AKID 32 tencent |
-    bce-v3/ALTAK-Fake0Key1Made2Up3For4/ 40x | AKLT 43 volcengine | SCW 17^ | EXO 24x exoscale | ucat_ 26^ |
-    pina_ 60 | IGQV 120 | sktsec_ 40 | dsp_ 40x | pylf_v1_us_ 43 | wandb_v1_ 60 | figor_ 40 | lin_wh_ 32 | glwt- 20 |
-    sgp_0a1b2c3d4e5f6a7b_ 40x | bkpt_ 40x | cfut_ 40 | cfat_ 40 | tr_prod_ 20 | tr_dev_ 20 |
-    phs_ 43 | sq0csp- 43 | amzn.mws. u | amzn1.oa2-cs.v1. 64x | xkeysib-¤¤- 16 |
-    dt0c01.FAKE0KEY1MADE2UP3FOR4TES. 64^ | CCIPAT_Fake0Key1Made_ 40x | nfp_ 36 | whsec_ 32 | pk_1234567_ 32^ clickup |
-    oauth: 30z twitch | AIzaSy 33 | EAACEdEose0cBA 80 | sbp_v0_ 40x | re_Fake0Key_ 24 |
-    ghs_ 36 | glpat- 20 | shpua_ 32x | rk_prod_ 24 | sk_prod_ 24 | lsv2_pt_¤_ 10x | ops_eyJ 110 | dp.audit. 43 |
-    PMAK-0a1b2c3d4e5f6a7b8c9d0e1f- 34x | xoxe.xoxp-1- 160 | xoxe-1- 146 | xapp-1-A0-1- 60 | fm1r_ 100 | HRKU-AA 58";
+const MORE_KEYS: &str = include_str!("keys.txt");
 
 /// Where a key appears: assigned to a name that says nothing, alone, and next to other text.
 const KEY_PLACES: [&str; 4] = ["§", "value = \"§\"", "see §.", "a\\n§\\nb"];
@@ -92,8 +75,7 @@ fn key_for(row: &str) -> (String, &str) {
 
 #[test]
 fn keys_of_vendors() {
-    let rows = MORE_KEYS.split('|').map(str::trim);
-    let figures = Figures::of(rows.map(|row| {
+    let figures = Figures::of(rows(MORE_KEYS).map(|row| {
         let (key, vendor) = key_for(row);
         let plants = KEY_PLACES.map(|place| (format!("{vendor} {}", place.replace('§', &key)), key.clone()));
         (row, plants.into())

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::files::{id_of_pointer, pointers};
 use super::nodes::{Node, node_of_row};
+use super::pointers;
+use super::pointers::{id_of_pointer, pointed};
 use crate::json::{Json, Object, Opened};
 use annals_core::Block;
 
@@ -162,14 +163,25 @@ impl<'a> MessageFields<'a> {
         }
     }
 
-    /// Ids of attachments, and of images and sound in its parts.
+    /// What its content and its metadata point to, each with the object that does.
+    fn pointed(&self) -> Vec<(String, Json<'a>)> {
+        let content = |name: &str| self.content.as_ref().and_then(|content| content.get(name));
+        let metadata = |name: &str| self.metadata.as_ref().and_then(|metadata| metadata.get(name));
+        pointed(content, metadata).into_iter().map(|pointed| (pointed.id, pointed.object)).collect()
+    }
+
+    /// Paths in the sandbox that the assistant links to.
+    pub fn sandbox_paths(&self) -> Vec<String> {
+        let texts = pointers::texts(|name| self.content.as_ref().and_then(|content| content.get(name)));
+        let texts = texts.iter().filter(|_| self.role == "assistant");
+        texts.flat_map(|text| pointers::sandbox_paths(text)).collect()
+    }
+
+    /// Ids of attachments, and of images and sound in it.
     pub fn files(&self) -> Vec<String> {
         let attachments = self.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
         let attached = attachments.into_iter().flat_map(Json::items).filter_map(|file| file.get_text("id"));
-        let parts =
-            self.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
-        let pointed = parts.flat_map(pointers).filter_map(|part| part.get_text("asset_pointer"));
-        let pointed = pointed.filter_map(|pointer| id_of_pointer(&pointer).map(str::to_owned));
+        let pointed = self.pointed().into_iter().map(|(id, _)| id);
         let mut ids: Vec<String> = Vec::new();
         for id in attached.map(Cow::into_owned).chain(pointed).filter(|id| !id.is_empty()) {
             if !ids.contains(&id) {
@@ -261,6 +273,14 @@ fn message_blocks(fields: &MessageFields<'_>) -> Vec<Block> {
         _ => vec![Block::Text(shown_json(content.bytes()))],
     };
     blocks.retain(|block| !matches!(block, Block::Text(text) | Block::Thinking(text) if text.is_empty()));
+    if matches!(&*fields.content_type, "execution_output" | "computer_output") {
+        // What code drew, and what the screen showed.
+        blocks.extend(fields.pointed().into_iter().map(|(id, object)| {
+            let bytes =
+                object.get_integer("size_bytes").and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
+            Block::Image { media_type: "image".into(), bytes, path: Some(id) }
+        }));
+    }
     let attachments = fields.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
     for attachment in attachments.into_iter().flat_map(Json::items) {
         let name = attachment.get_text("name").or_else(|| attachment.get_text("id"));

@@ -1,8 +1,13 @@
 //! Metadata of files in conversations, merged from every reference to them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
+use super::listing::{FILE_LIBRARY, GENERATED_IMAGES, GPTS, PROJECTS};
+use super::pointers::{pointed, sandbox_id};
 use super::times::{moment, moment_of, time_value};
+use super::{gizmos, listing, pointers};
 use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, Line, unescape};
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
@@ -15,6 +20,8 @@ pub struct Note {
     pub place: &'static str,
     pub conversation: Option<String>,
     pub message: Option<String>,
+    /// The custom GPT or project that has it.
+    pub gizmo: Option<String>,
 }
 
 /// Whether the bytes of a file are in the archive.
@@ -30,16 +37,17 @@ pub fn asset_path(id: &str) -> String {
 
 impl Note {
     fn new(id: String, place: &'static str) -> Note {
-        Note { id, place, conversation: None, message: None }
+        Note { id, place, conversation: None, message: None, gizmo: None }
     }
 
-    pub fn capture(self, body: std::borrow::Cow<'_, [u8]>) -> Capture<'_> {
+    pub fn capture(self, body: Cow<'_, [u8]>) -> Capture<'_> {
         let mut header = Map::from_iter([
             ("key".to_owned(), Value::from(self.id.as_str())),
             ("place".to_owned(), Value::from(self.place)),
         ]);
         header.extend(self.conversation.map(|id| ("conversation_id".to_owned(), Value::from(id))));
         header.extend(self.message.map(|id| ("message_id".to_owned(), Value::from(id))));
+        header.extend(self.gizmo.map(|id| ("gizmo_id".to_owned(), Value::from(id))));
         Capture {
             path: format!("files/{}.json-seq", path_part(&self.id)),
             store: "notes about files",
@@ -85,7 +93,7 @@ pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note
 }
 
 /// Attachments of a message, and pointers in its parts. `node` is what messages are known by.
-pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<(Note, &'a [u8])> {
+pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<(Note, Cow<'a, [u8]>)> {
     let note = |id: String, place: &'static str| Note {
         conversation: Some(conversation.to_owned()),
         message: Some(node.to_owned()).filter(|node| !node.is_empty()),
@@ -95,30 +103,84 @@ pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<
     let attachments = message.get("metadata").and_then(|metadata| metadata.get("attachments"));
     for attachment in attachments.into_iter().flat_map(Json::items) {
         let id = attachment.get_text("id").filter(|id| !id.is_empty());
-        notes.extend(id.map(|id| (note(id.into_owned(), "attachment"), attachment.bytes())));
+        notes.extend(id.map(|id| (note(id.into_owned(), "attachment"), attachment.bytes().into())));
     }
-    let parts = message.get("content").and_then(|content| content.get("parts"));
-    for part in parts.into_iter().flat_map(Json::items).filter(|part| part.is_object()) {
-        for pointed in pointers(part) {
-            let pointer = pointed.get_text("asset_pointer");
-            let id = pointer.and_then(|pointer| id_of_pointer(&pointer).map(str::to_owned));
-            notes.extend(id.map(|id| (note(id, "pointer"), pointed.bytes())));
+    let content = |name: &str| message.get("content").and_then(|content| content.get(name));
+    let metadata = |name: &str| message.get("metadata").and_then(|metadata| metadata.get(name));
+    for pointed in pointed(content, metadata) {
+        notes.push((note(pointed.id, "pointer"), pointed.object.bytes().into()));
+    }
+    let author = message.get("author").and_then(|author| author.get_text("role"));
+    for text in pointers::texts(content).iter().filter(|_| author.as_deref() == Some("assistant")) {
+        for path in pointers::sandbox_paths(text) {
+            let name = path.rsplit('/').next().filter(|name| !name.is_empty());
+            let body = json!({"name": name, "sandbox_path": path}).to_string().into_bytes();
+            notes.push((note(sandbox_id(conversation, node, &path), "sandbox"), body.into()));
         }
     }
     notes
 }
 
-/// A part of a message, and the part nested in it: audio is nested.
-pub fn pointers(part: Json<'_>) -> impl Iterator<Item = Json<'_>> {
-    std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
+/// Files that a page or a detail of a listing speaks of.
+pub fn of_listing(name: &str, body: &str) -> Vec<Capture<'static>> {
+    let Some(json) = Json::parse(body.as_bytes()) else { return Vec::new() };
+    let listed = || listing::items(name, json).unwrap_or_default().into_iter().map(|(_, item)| item);
+    let owned = |note: Note, body: Json<'_>| note.capture(body.bytes().to_vec().into());
+    match name {
+        FILE_LIBRARY => listed().filter_map(|item| Some(owned(of_library(item)?, item))).collect(),
+        GENERATED_IMAGES => listed().filter_map(of_image).collect(),
+        GPTS | PROJECTS => {
+            // A detail is one of them.
+            let items: Vec<Json<'_>> = match listing::items(name, json) {
+                Some(items) => items.into_iter().map(|(_, item)| item).collect(),
+                None => vec![json],
+            };
+            items.into_iter().flat_map(of_gizmo).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
-/// `file-service://file-X`, `sediment://file_X`, `sediment://x#file_X#p_0.jpg`.
-pub fn id_of_pointer(pointer: &str) -> Option<&str> {
-    let rest = pointer.split_once("://").map_or(pointer, |(_, rest)| rest);
-    let mut parts = rest.split('#');
-    let id = parts.clone().find(|part| part.starts_with("file_") || part.starts_with("file-"));
-    id.or_else(|| parts.next()).filter(|id| !id.is_empty())
+/// Files that the author of a custom GPT or project gave to it.
+fn of_gizmo(item: Json<'_>) -> Vec<Capture<'static>> {
+    let (gizmo, files) = gizmos::gizmo_files(item);
+    let Some(gizmo) = gizmo else { return Vec::new() };
+    let mut captures = Vec::new();
+    for file in files {
+        let id = ["file_id", "id"].iter().find_map(|name| file.get_text(name));
+        let Some(id) = id.filter(|id| !id.is_empty()) else { continue };
+        let note = Note { gizmo: Some(gizmo.clone()), ..Note::new(id.into_owned(), "project") };
+        captures.push(note.capture(file.bytes().to_vec().into()));
+    }
+    captures
+}
+
+/// An image that the assistant made. Its links are signed and die soon.
+fn of_image(item: Json<'_>) -> Option<Capture<'static>> {
+    let id = listing::image_file(item)?;
+    let text = |name: &str| item.get_text(name).map(|text| text.into_owned());
+    let mut note = Note::new(id, "image");
+    (note.conversation, note.message) = (text("conversation_id"), text("message_id"));
+    let names = ["width", "height", "mime_type", "created_at", "size_bytes"];
+    let fields = names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(name)?.value())));
+    let body = serde_json::to_vec(&Value::Object(fields.collect())).ok()?;
+    Some(note.capture(body.into()))
+}
+
+/// What the provider answers when it is asked about a file.
+pub fn of_facts(id: &str, body: &str) -> Option<Capture<'static>> {
+    let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
+    let is_about_it =
+        ["id", "file_id"].iter().filter_map(|name| json.get_text(name)).all(|named| named == id);
+    let has_facts = ["name", "file_name", "size", "creation_time", "mime_type"];
+    let has_facts = has_facts.iter().any(|name| json.get(name).is_some());
+    (is_about_it && has_facts)
+        .then(|| Note::new(id.to_owned(), "facts").capture(body.as_bytes().to_vec().into()))
+}
+
+/// Whether the provider knows the file under this id; files in old exports have only a name.
+pub fn has_an_id(id: &str) -> bool {
+    id.starts_with("file-") || id.starts_with("file_")
 }
 
 /// The id that a file's name begins with.
@@ -193,7 +255,8 @@ impl Reader for FileReader {
 }
 
 /// Which place is believed first.
-const PLACES: [&str; 5] = ["library", "attachment", "name", "pointer", "member"];
+const PLACES: [&str; 9] =
+    ["library", "facts", "attachment", "name", "project", "image", "pointer", "sandbox", "member"];
 
 /// The notes joined: for each field the first place that has it, and which place that was.
 pub fn record(key: &str, notes: &[u8]) -> Value {
@@ -213,7 +276,7 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
         for (rank, header, body) in &ranked {
             for name in names {
                 // What headers say of the export is not about the file.
-                let own = ["conversation_id", "message_id", "content_sha256"].contains(name);
+                let own = ["conversation_id", "message_id", "gizmo_id", "content_sha256"].contains(name);
                 let value = body.get(*name).or_else(|| header.get(*name).filter(|_| own));
                 let value = value.filter(|value| !value.is_null());
                 if let Some(value) = value {
@@ -241,6 +304,8 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
             ),
         ),
         ("message_id", first("message_id", &["origination_message_id", "message_id"])),
+        ("gizmo_id", first("gizmo_id", &["gizmo_id"])),
+        ("sandbox_path", first("sandbox_path", &["sandbox_path"])),
         (
             "created_at",
             time_value(moment_of(&first("created_at", &["created_at", "creation_time", "file_upload_time"]))),

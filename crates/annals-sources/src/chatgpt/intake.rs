@@ -250,8 +250,9 @@ impl ExportIntake {
             counts: true,
         }];
         let speaks_of = |what: &[u8]| memmem::find(element, what).is_some();
-        let has_files =
-            speaks_of(b"\"file-") || speaks_of(b"\"file_") || speaks_of(b"://file") || speaks_of(b"#file");
+        let has_files = [b"\"file-".as_slice(), b"\"file_", b"://file", b"#file", b"sandbox:/"]
+            .into_iter()
+            .any(speaks_of);
         let has_context = speaks_of(b"\"user_editable_context\"");
         if !has_files && !has_context {
             return Some(captures);
@@ -260,7 +261,7 @@ impl ExportIntake {
             let Some(message) = node.message.map(|message| message.json) else { continue };
             if has_files {
                 for (note, body) in files::of_message(&id, &unescape(node.key), message) {
-                    captures.push(note.capture(body.into()));
+                    captures.push(note.capture(body));
                 }
             }
             let content = message.get("content").filter(|_| has_context);

@@ -94,13 +94,30 @@ globalThis.annals = (() => {
       const answer = await fetch(path, options);
       const challenge = answer.headers.get("cf-mitigated") === "challenge";
       const after = Math.max(0, Number.parseInt(answer.headers.get("retry-after") ?? "0", 10) || 0);
+      const type = answer.headers.get("content-type") ?? "";
+      const text = await answer.text();
+      // An answer that is streamed is one text.
+      const streamed = type.startsWith("text/event-stream");
       return {
-        status: answer.status, type: answer.headers.get("content-type") ?? "", challenge, after,
-        body: await answer.text(),
+        status: answer.status, type: streamed ? "application/json" : type, challenge, after,
+        body: streamed ? JSON.stringify({ stream: text }) : text,
       };
     });
 
-  // The bytes behind a link that `path` answers with. The link is signed: nothing of the session goes along.
+  // What a link leads to. One to this page gets what the page itself would send, and nothing of that goes any further:
+  // where it leads elsewhere, and to everybody else, it is followed without.
+  const follow = async (link, signal) => {
+    const options = { signal, cache: "no-store" };
+    if (link.origin !== location.origin) return fetch(link, { ...options, credentials: "omit" });
+    try {
+      return await fetch(link, { ...options, credentials: "include", headers: headers(null), redirect: "error" });
+    } catch (problem) {
+      if (signal.aborted) throw problem;
+      return fetch(link, { ...options, credentials: "include" });
+    }
+  };
+
+  // The bytes behind a link that `path` answers with.
   const bytes = async (path, limit) => {
     const told = await ask(path, null, limit);
     if (told.status !== 200) return told;
@@ -110,11 +127,11 @@ globalThis.annals = (() => {
     } catch {
       return told;
     }
-    if (found?.status !== "success" || !found.download_url) return { ...told, status: 404, body: "" };
-    const link = new URL(found.download_url, location.origin);
+    const address = found?.download_url ?? found?.url;
+    if ((found?.status ?? "success") !== "success" || !address) return { ...told, status: 404, body: "" };
+    const link = new URL(address, location.origin);
     return within(limit, async (signal) => {
-      const credentials = link.origin === location.origin ? "include" : "omit";
-      const answer = await fetch(link, { signal, credentials, cache: "no-store" });
+      const answer = await follow(link, signal);
       const content = new Uint8Array(await answer.arrayBuffer());
       // One letter for each byte.
       let text = "";

@@ -1,15 +1,17 @@
 //! Requests to ChatGPT's page, and what the responses mean.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::files::Kept;
 use super::intake::conversation_captures;
-use super::listing::{ACCOUNT, DATA_CONTROLS, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
+use super::listing::{ACCOUNT, CODEX_TASKS, GPTS, GROUP_CHATS, LISTINGS, PROJECTS};
 use super::nodes::conversation_id;
-use super::times::moment;
-use super::{assemble, files, listing};
+use super::pages::{PROJECT, escaped};
+use super::{assemble, canvas, files, listing, pages};
 use crate::json::Json;
-use crate::live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
+use crate::live::{
+    Assembled, Judged, ListPage, Listed, ListedItem, Listing, Live, LiveAnswer, LiveRequest, PageRequest, Way,
+};
 use crate::{Capture, ElementBody, Settings};
 
 pub struct OwnPage;
@@ -18,14 +20,12 @@ pub const ORIGIN: &str = "https://chatgpt.com";
 /// Names another address of the page.
 pub const ORIGIN_VARIABLE: &str = "ANNALS_CHATGPT_URL";
 
-/// The most that a list answers at once; more is an error.
-const LIST_PAGE: usize = 100;
+/// Turns of a conversation in a page.
 const TURNS: usize = 50;
-const PROJECT: &str = "project ";
 
 impl Live for OwnPage {
     fn version(&self) -> &'static str {
-        "3"
+        "4"
     }
 
     fn origin(&self, settings: &dyn Settings) -> String {
@@ -51,7 +51,8 @@ impl Live for OwnPage {
             },
             401 => Judged::Expired,
             403 => Judged::Forbidden,
-            404 | 410 => Judged::Missing,
+            404 | 405 | 410 => Judged::Missing,
+            422 => Judged::TooLarge,
             429 => Judged::Refused,
             _ => Judged::Broken,
         }
@@ -61,45 +62,17 @@ impl Live for OwnPage {
         LISTINGS
     }
 
-    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<LiveRequest> {
-        let behind =
-            |name: &str| place.map(|place| format!("&{name}={}", escaped(place))).unwrap_or_default();
-        let path = match (listing.name, way) {
-            ("memories", 0) => "/backend-api/memories?include_memory_entries=true".to_owned(),
-            (INSTRUCTIONS, 0) => "/backend-api/user_system_messages".to_owned(),
-            (GPTS, 0) => format!("/backend-api/gizmos/mine?limit=100{}", behind("cursor")),
-            (GPTS, 1) => format!("/backend-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
-            (GPTS, 2) => format!("/public-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
-            (PROJECTS, 0) => {
-                format!("/backend-api/gizmos/snorlax/sidebar?conversations_per_gizmo=0{}", behind("cursor"))
-            }
-            (PROJECTS, 1) => format!("/backend-api/gizmos/bootstrap/projects?limit=100{}", behind("cursor")),
-            (SHARES, 0) => format!(
-                "/backend-api/shared_conversations?order=created&limit=100&offset={}",
-                escaped(place.unwrap_or("0"))
-            ),
-            (ACCOUNT, 0) => "/backend-api/me".to_owned(),
-            (MODELS, 0) => "/backend-api/models".to_owned(),
-            ("settings", 0) => "/backend-api/settings/user".to_owned(),
-            (DATA_CONTROLS, 0) => "/backend-api/settings/data_controls".to_owned(),
-            ("beta_features", 0) => "/backend-api/settings/beta_features".to_owned(),
-            _ => return None,
-        };
-        Some(LiveRequest::get(path))
+    fn listing_request(&self, listing: &Listing, way: usize, page: PageRequest<'_>) -> Option<LiveRequest> {
+        pages::listing_request(listing, way, page)
     }
 
-    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>> {
-        let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
-        let (items, nameless) = listing::ids(listing.name, json)?;
-        let listed = items.len() + nameless;
-        let next = match listing.name {
-            GPTS | PROJECTS => cursor(listing::container(json))?,
-            // A short page is the last.
-            SHARES if listed < LIST_PAGE => None,
-            SHARES => Some((offset(place) + listed).to_string()),
-            _ => None,
-        };
-        Some(ListPage { items, next, nameless })
+    fn listing_page(
+        &self,
+        listing: &Listing,
+        page: PageRequest<'_>,
+        body: &str,
+    ) -> Option<ListPage<ListedItem>> {
+        pages::listing_page(listing, page, body)
     }
 
     fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest> {
@@ -107,8 +80,37 @@ impl Live for OwnPage {
             GPTS => Some(LiveRequest::get(format!("/backend-api/gizmos/{}", escaped(id)))),
             // Plan and workspaces.
             ACCOUNT => Some(LiveRequest::get("/backend-api/accounts/check/v4-2023-04-27")),
+            CODEX_TASKS => Some(LiveRequest::get(format!("/backend-api/wham/tasks/{}", escaped(id)))),
+            GROUP_CHATS => {
+                let room = escaped(id);
+                Some(LiveRequest::get(format!(
+                    "/backend-api/calpico/chatgpt/rooms/{room}/messages?limit=100"
+                )))
+            }
             _ => None,
         }
+    }
+
+    fn detailed(&self, id: &str, listed: &str, answer: &str) -> String {
+        listing::detailed(id, listed, answer)
+    }
+
+    fn kept_detail(&self, listing: &Listing, document: &str, item: &ListedItem) -> Option<String> {
+        // What a task says of its last change is to be believed: many are long done.
+        if listing.name != CODEX_TASKS {
+            return None;
+        }
+        let details = Json::parse(document.as_bytes())?.get("details")?;
+        let is_it = |detail: &Json<'_>| {
+            detail.get_text("detail_of").as_deref() == Some(&*item.id)
+                && detail.get("listed").is_some_and(|listed| listed.bytes() == item.body.as_bytes())
+        };
+        let answer = details.items().find(is_it)?.get("answer")?;
+        Some(String::from_utf8_lossy(answer.bytes()).into_owned())
+    }
+
+    fn listing_captures(&self, listing: &Listing, body: &str) -> Vec<Capture<'static>> {
+        files::of_listing(listing.name, body)
     }
 
     fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
@@ -117,52 +119,12 @@ impl Live for OwnPage {
         own.into_iter().chain(projects.map(|id| format!("{PROJECT}{id}"))).collect()
     }
 
-    fn list_request(&self, list: &str, place: Option<&str>) -> LiveRequest {
-        LiveRequest::get(match list.strip_prefix(PROJECT) {
-            Some(project) => format!(
-                "/backend-api/gizmos/{}/conversations?limit=50&cursor={}",
-                escaped(project),
-                escaped(place.unwrap_or("0"))
-            ),
-            None => format!(
-                "/backend-api/conversations?offset={}&limit={LIST_PAGE}&order=updated{}",
-                offset(place),
-                // The plain list leaves archived conversations out.
-                if list == "archived" { "&is_archived=true" } else { "" }
-            ),
-        })
+    fn list_request(&self, list: &str, page: PageRequest<'_>) -> LiveRequest {
+        pages::list_request(list, page)
     }
 
-    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<ListPage<Listed>> {
-        let json = Json::parse(body.as_bytes())?;
-        let listed = json.get("items").filter(|items| items.is_array())?;
-        let (mut items, mut nameless) = (Vec::new(), 0);
-        for item in listed.items() {
-            let id = item.get_text("id").or_else(|| item.get_text("conversation_id"));
-            let Some(id) = id else {
-                nameless += 1;
-                continue;
-            };
-            let updated = item.get("update_time").or_else(|| item.get("create_time")).and_then(moment);
-            items.push(Listed { id: id.into_owned(), updated });
-        }
-        // One odd item is odd; if all of them are, the list is.
-        if items.is_empty() && nameless > 0 {
-            return None;
-        }
-        let listed = items.len() + nameless;
-        let next = if list.starts_with(PROJECT) {
-            cursor(json)?
-        } else {
-            // `total` was seen to be a number of pages, or nothing: a short page is the end.
-            let limit = json.get_integer("limit").and_then(|limit| usize::try_from(limit).ok());
-            let full = limit.filter(|limit| (1..=LIST_PAGE).contains(limit)).unwrap_or(LIST_PAGE);
-            // Unless it says itself that it left some out: then it is short in the middle.
-            let lacks = json.get("has_missing_conversations").and_then(Json::boolean) == Some(true);
-            let goes_on = listed >= full || lacks && listed > 0;
-            goes_on.then(|| (offset(place) + listed).to_string())
-        };
-        Some(ListPage { items, next, nameless })
+    fn list_page(&self, list: &str, page: PageRequest<'_>, body: &str) -> Option<ListPage<Listed>> {
+        pages::list_page(list, page, body)
     }
 
     fn several(&self, ids: &[String]) -> LiveRequest {
@@ -184,15 +146,15 @@ impl Live for OwnPage {
         Some(found.collect())
     }
 
-    fn single(&self, id: &str, way: Way, place: Option<&str>) -> LiveRequest {
-        let id = escaped(id);
-        LiveRequest::get(match (way, place) {
+    fn single(&self, id: &str, way: Way, page: PageRequest<'_>) -> LiveRequest {
+        let (id, turns) = (escaped(id), page.size(TURNS));
+        LiveRequest::get(match (way, page.place) {
             (Way::Tree, _) => format!("/backend-api/conversation/{id}"),
             (Way::Pages, None) => {
-                format!("/backend-api/conversations/{id}?include_has_versions=true&num_turns={TURNS}")
+                format!("/backend-api/conversations/{id}?include_has_versions=true&num_turns={turns}")
             }
             (Way::Pages, Some(place)) => format!(
-                "/backend-api/conversations/{id}/messages?before={}&include_has_versions=true&num_turns={TURNS}",
+                "/backend-api/conversations/{id}/messages?before={}&include_has_versions=true&num_turns={turns}",
                 escaped(place)
             ),
         })
@@ -206,10 +168,50 @@ impl Live for OwnPage {
         conversation_captures(body).unwrap_or_default()
     }
 
-    fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest) {
-        let of = thing.map(|thing| format!("conversation_id={}&", escaped(thing))).unwrap_or_default();
-        let path = format!("/backend-api/files/download/{}?{of}inline=false", escaped(id));
+    fn has_beside(&self, body: &[u8]) -> bool {
+        // Only conversations with a canvas have documents.
+        let names: [&[u8]; 2] = [b"\"textdoc_id\"", b"\"canmore."];
+        names.iter().any(|name| memchr::memmem::find(body, name).is_some())
+    }
+
+    fn beside(&self, id: &str) -> LiveRequest {
+        LiveRequest::get(format!("/backend-api/conversation/{}/textdocs", escaped(id)))
+    }
+
+    fn captures_beside(&self, id: &str, body: &str) -> Option<Vec<Capture<'static>>> {
+        canvas::captures(id, body)
+    }
+
+    fn file(&self, id: &str, record: &Value) -> (String, LiveRequest) {
+        let of = |name: &str| record[name].as_str().map(escaped);
+        let path = match (of("sandbox_path"), of("conversation_id"), of("message_id"), of("gizmo_id")) {
+            (Some(path), Some(conversation), Some(message), _) => format!(
+                "/backend-api/conversation/{conversation}/interpreter/download?message_id={message}&sandbox_path={path}"
+            ),
+            (_, Some(conversation), ..) => {
+                format!(
+                    "/backend-api/files/download/{}?conversation_id={conversation}&inline=false",
+                    escaped(id)
+                )
+            }
+            (_, None, _, Some(gizmo)) => {
+                format!("/backend-api/files/download/{}?gizmo_id={gizmo}&inline=false", escaped(id))
+            }
+            _ => format!("/backend-api/files/download/{}?inline=false", escaped(id)),
+        };
         (files::asset_path(id), LiveRequest::get(path))
+    }
+
+    fn file_facts(&self, id: &str, record: &Value) -> Option<LiveRequest> {
+        // Files of a sandbox have no id there.
+        let lacks =
+            ["name", "mime_type", "size_bytes", "created_at"].iter().any(|name| record[*name].is_null());
+        let is_known = record["sandbox_path"].is_null() && files::has_an_id(id);
+        (lacks && is_known).then(|| LiveRequest::get(format!("/backend-api/files/{}", escaped(id))))
+    }
+
+    fn file_fact_captures(&self, id: &str, body: &str) -> Vec<Capture<'static>> {
+        files::of_facts(id, body).into_iter().collect()
     }
 
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>> {
@@ -225,29 +227,6 @@ impl Live for OwnPage {
         };
         std::iter::once(kept).chain(note.map(|(note, body)| note.capture(body.into()))).collect()
     }
-}
-
-/// The place of the next page, if there is one: a text or a number. Anything else is none that is known, and not the end.
-fn cursor(page: Json<'_>) -> Option<Option<String>> {
-    let Some(cursor) = page.get("cursor").filter(|cursor| !cursor.is_null()) else { return Some(None) };
-    let text = cursor.text().map(|text| text.into_owned());
-    let is_number = cursor.bytes().iter().all(u8::is_ascii_digit);
-    let number = || is_number.then(|| String::from_utf8_lossy(cursor.bytes()).into_owned());
-    let place = text.filter(|_| cursor.is_string()).or_else(number)?;
-    Some(Some(place).filter(|place| !place.is_empty()))
-}
-
-fn offset(place: Option<&str>) -> usize {
-    place.and_then(|place| place.parse().ok()).unwrap_or(0)
-}
-
-/// As a part of an address.
-fn escaped(text: &str) -> String {
-    // Nothing, and dots however they are written, would lead to another address.
-    if ["", ".", ".."].contains(&text) {
-        return format!("%25{text}");
-    }
-    annals_core::in_address(text)
 }
 
 #[cfg(test)]
@@ -271,7 +250,8 @@ mod tests {
             (answer(403, "text/html", "<html>"), Judged::Challenge),
             (answer(404, "application/json", "{}"), Judged::Missing),
             (answer(410, "application/json", "{}"), Judged::Missing),
-            (answer(422, "application/json", "{}"), Judged::Broken),
+            (answer(405, "application/json", "{}"), Judged::Missing),
+            (answer(422, "application/json", "{}"), Judged::TooLarge),
             (answer(429, "application/json", "{}"), Judged::Refused),
             (answer(500, "text/html", "<html>"), Judged::Broken),
             (answer(503, "text/html", "<html>"), Judged::Challenge),
@@ -282,56 +262,5 @@ mod tests {
         for (answer, expected) in table {
             assert_eq!(OwnPage.judge(&answer), expected, "{answer:?}");
         }
-    }
-
-    #[test]
-    fn listings_may_be_called_otherwise_and_never_end_by_surprise() {
-        let listing = |name: &str| LISTINGS.iter().find(|listing| listing.name == name).unwrap();
-        let page = |name: &str, body: &str| OwnPage.listing_page(listing(name), None, body);
-        assert_eq!(page("memories", r#"{"items":[{"id":"m1"}]}"#).unwrap().items, ["m1"]);
-        assert_eq!(page(SHARES, r#"{"items":[{"share_id":"s1"}]}"#).unwrap().items, ["s1"]);
-        let odd = page(SHARES, r#"{"items":[{"share_id":"s1"},{"title":"?"}]}"#).unwrap();
-        assert_eq!((odd.items.len(), odd.nameless), (1, 1));
-        assert_eq!(page(SHARES, r#"{"items":[{"title":"?"}]}"#), None);
-        let projects = r#"{"items":[{"gizmo":{"gizmo":{"id":"g-p-1"}}}],"cursor":7}"#;
-        assert_eq!(page(PROJECTS, projects).unwrap().next.as_deref(), Some("7"));
-        assert_eq!(page(PROJECTS, r#"{"items":[],"cursor":{"next":7}}"#), None);
-    }
-
-    #[test]
-    fn lists_end_with_a_short_page_and_never_with_a_strange_one() {
-        let item =
-            |number: usize| format!("{{\"id\":\"c{number}\",\"update_time\":\"2026-03-01T12:00:00Z\"}}");
-        let items: Vec<String> = (0..100).map(item).collect();
-        let full = format!("{{\"items\":[{}],\"total\":7,\"limit\":100}}", items.join(","));
-        assert_eq!(OwnPage.list_page("plain", Some("100"), &full).unwrap().next.as_deref(), Some("200"));
-        let short = format!("{{\"items\":[{}],\"total\":700}}", item(1));
-        let page = OwnPage.list_page("plain", None, &short).unwrap();
-        assert_eq!(
-            (page.next, page.items[0].updated.map(|at| at.rfc3339())),
-            (None, Some("2026-03-01T12:00:00.000Z".into()))
-        );
-        let lacks = format!("{{\"items\":[{}],\"has_missing_conversations\":true}}", item(1));
-        assert_eq!(OwnPage.list_page("plain", Some("100"), &lacks).unwrap().next.as_deref(), Some("101"));
-        let empty = "{\"items\":[],\"has_missing_conversations\":true}";
-        assert_eq!(OwnPage.list_page("plain", Some("100"), empty).unwrap().next, None);
-        assert_eq!(OwnPage.list_page("plain", None, "{\"conversations\":[]}"), None);
-        let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
-        let page = OwnPage.list_page("project g-p-1", None, &project).unwrap();
-        assert_eq!(page.next.as_deref(), Some("abc="));
-        for (cursor, next) in [("25", Some("25")), ("\"\"", None), ("null", None)] {
-            let page = format!("{{\"items\":[{}],\"cursor\":{cursor}}}", item(1));
-            let page = OwnPage.list_page("project g-p-1", None, &page).unwrap();
-            assert_eq!(page.next.as_deref(), next, "{cursor}");
-        }
-        for cursor in ["{}", "[1]", "true", "1.5"] {
-            let page = format!("{{\"items\":[{}],\"cursor\":{cursor}}}", item(1));
-            assert_eq!(OwnPage.list_page("project g-p-1", None, &page), None, "{cursor}");
-        }
-        let odd = format!("{{\"items\":[{{\"title\":\"no id\"}},{}]}}", item(1));
-        let page = OwnPage.list_page("plain", None, &odd).unwrap();
-        assert_eq!((page.items.len(), page.nameless), (1, 1));
-        assert_eq!(OwnPage.list_page("plain", None, "{\"items\":[{\"title\":\"no id\"}]}"), None);
-        assert!(OwnPage.list_request("project g-p-1", Some("abc=")).path.ends_with("cursor=abc%3D"));
     }
 }

@@ -1,9 +1,12 @@
 //! ChatGPT: conversations and account data, from exports and live from the user's browser.
 
 mod assemble;
+mod canvas;
 mod content;
 mod conversation;
+mod extras;
 mod files;
+mod gizmos;
 mod intake;
 mod links;
 mod listing;
@@ -12,6 +15,8 @@ mod manifest;
 mod metadata;
 mod native;
 mod nodes;
+mod pages;
+mod pointers;
 mod records;
 mod sidecar;
 mod streams;
@@ -52,8 +57,8 @@ impl Source for ChatGpt {
             "files" => Some(files::record(key, bytes)),
             "settings" => records::settings(key, bytes),
             "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
-            "custom_gpts" => Some(listing::gpt_record(key, bytes)),
-            "projects" => Some(listing::project_record(key, bytes)),
+            "custom_gpts" => Some(gizmos::gpt_record(key, bytes)),
+            "projects" => Some(gizmos::project_record(key, bytes)),
             "custom_instructions" => listing::instructions_record(key, bytes),
             "memories" => records::memory(key, bytes),
             "models" => records::model(key, bytes),
@@ -62,7 +67,19 @@ impl Source for ChatGpt {
             "shared_conversations" => records::share(key, bytes),
             "canvas_documents" => records::canvas(key, bytes),
             "conversation_versions" => Some(metadata::version(key, bytes)),
-            _ => None,
+            canvas::STREAM => canvas::record(key, bytes),
+            _ => extras::record(stream, key, bytes),
+        }
+    }
+
+    fn applies(&self, stream: &str, key: &str, session: &Value) -> bool {
+        match stream {
+            // A project or custom GPT is in effect in its own conversations.
+            "projects" => session["project_id"] == key || session["gizmo_id"] == key,
+            "custom_gpts" => session["gizmo_id"] == key,
+            // What was written together, and what is done later, is in effect nowhere.
+            "canvas_documents" | canvas::STREAM | "automations" => false,
+            _ => true,
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::content::{MessageFields, has_markers, without_markers};
 use super::nodes::node_of_row;
+use super::pointers::sandbox_id;
 use super::times::{moment, time_value};
 use crate::json::{Json, Object, unescape};
 
@@ -78,14 +79,22 @@ pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
     let parent = node.parent.or_else(|| metadata.and_then(|metadata| metadata.get("parent_id")));
     let content_type = fields.as_ref().map(|fields| &*fields.content_type).filter(|kind| !kind.is_empty());
     let finish = metadata.and_then(|metadata| metadata.get("finish_details"));
+    let node_id = unescape(node.key);
+    let mut attachments = fields.as_ref().map(MessageFields::files).unwrap_or_default();
+    let paths = fields.as_ref().map(MessageFields::sandbox_paths).unwrap_or_default();
+    for id in paths.iter().map(|path| sandbox_id(session, &node_id, path)) {
+        if !attachments.contains(&id) {
+            attachments.push(id);
+        }
+    }
     let fields = [
-        ("node_id", Value::from(unescape(node.key))),
+        ("node_id", Value::from(node_id)),
         ("parent_node_id", parent.and_then(Json::text).map(Value::from).unwrap_or_default()),
         ("conversation_id", Value::from(session)),
         ("content_type", content_type.map(Value::from).unwrap_or_default()),
         ("model_slug", metadata.and_then(|metadata| metadata.get_text("model_slug")).into()),
         ("finish_reason", finish.and_then(|finish| finish.get_text("type")).into()),
-        ("attachment_ids", fields.as_ref().map(MessageFields::files).unwrap_or_default().into()),
+        ("attachment_ids", attachments.into()),
         ("citations", metadata.map(citations).unwrap_or_default().into()),
         ("create_time", time("create_time")),
         ("update_time", time("update_time")),

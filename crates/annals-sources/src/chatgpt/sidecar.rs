@@ -22,6 +22,7 @@ const STREAMS: &[&str] = &[
     "feedback",
     "shared_conversations",
     "canvas_documents",
+    super::canvas::STREAM,
     "custom_instructions",
     "side_files",
 ];

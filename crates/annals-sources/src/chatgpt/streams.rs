@@ -1,5 +1,6 @@
 //! The streams of ChatGPT: what records have, from exports and from the account.
 
+use super::extras;
 use crate::import::captures::IMPORTS;
 use annals_core::{Coverage, Family, Field, Rows, Semantics, Stream};
 
@@ -161,6 +162,8 @@ pub const STREAMS: &[Stream] = &[
             ),
             Field::new("conversation_id", "string|null", "conversation of the file"),
             Field::new("message_id", "string|null", "message of the file: its `node_id`"),
+            Field::new("gizmo_id", "string|null", "project or custom GPT that has the file"),
+            Field::new("sandbox_path", "string|null", "path in the sandbox, for files that code made"),
             Field::new("created_at", "string|null", "time of creation, RFC 3339 UTC"),
             Field::new("sha256", "string|null", "hash of the archived content, or as in the export"),
             Field::new("member", "string|null", "file in the export with its content"),
@@ -192,6 +195,7 @@ pub const STREAMS: &[Stream] = &[
             ),
             Field::new("current_node_id", "string|null", "last message that is shared"),
             Field::new("share_url", "string|null", "address, as in the account"),
+            Field::new("share_id", "string|null", "the id, as in some accounts"),
             Field::new("moderation_state", "object|null", "checks by the provider"),
         ],
     ),
@@ -392,5 +396,14 @@ pub const STREAMS: &[Stream] = &[
             Field::new("content", "object|array|string|null", "content"),
         ],
     ),
+    extras::CANVAS_TEXTS,
+    extras::MEMORY_SUMMARY,
+    extras::PINS,
+    extras::AUTOMATIONS,
+    extras::TASKS,
+    extras::GROUP_CHATS,
+    extras::CODEX_TASKS,
+    extras::LIBRARY_FILES,
+    extras::GENERATED_IMAGES,
     IMPORTS,
 ];

@@ -9,6 +9,7 @@ mod footprint;
 mod history;
 mod kinds;
 mod manifest;
+mod naming;
 mod people;
 mod projects;
 mod queue;
@@ -49,6 +50,7 @@ impl Source for ClaudeCode {
             folder_pattern: projects::folder_pattern,
             session_of: projects::session_of,
             shared: projects::HISTORY,
+            named: projects::PLANS,
         });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };
@@ -125,6 +127,10 @@ impl Source for ClaudeCode {
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
         blocks::native(bytes)
+    }
+
+    fn is_co_author(&self, _name: &str, address: &str) -> bool {
+        address == "noreply@anthropic.com"
     }
 
     fn recorder(&self) -> Option<&'static dyn Recorder> {

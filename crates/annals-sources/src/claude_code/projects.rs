@@ -2,7 +2,7 @@
 
 use super::authored::project_folder;
 use crate::json::Scan;
-use crate::{SharedEntry, SharedFile};
+use crate::{NamedFiles, SharedEntry, SharedFile};
 
 /// Every prompt typed, in all projects; the text of long pastes is in separate files.
 pub const HISTORY: SharedFile =
@@ -21,6 +21,20 @@ fn history_entries(line: &[u8]) -> Vec<SharedEntry> {
         })
     });
     entries.collect()
+}
+
+/// Plans have a name that the lines of their session have.
+pub const PLANS: NamedFiles = NamedFiles { in_path: plan_in_path, in_line: plan_in_line };
+
+fn plan_in_path(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("plans/")?.strip_suffix(".md")?;
+    name.split("-agent-").next()
+}
+
+fn plan_in_line(line: &[u8]) -> Option<String> {
+    memchr::memmem::find(line, b"\"slug\"")?;
+    let scan = Scan::new(line);
+    scan.line().json()?.get_text("slug").map(|slug| slug.into_owned())
 }
 
 /// Turns a pattern for paths into one for folder names: `/home/ada/x` becomes `-home-ada-x`.
@@ -51,7 +65,7 @@ fn is_id(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HISTORY, folder_pattern, session_of};
+    use super::{HISTORY, PLANS, folder_pattern, session_of};
     use crate::SharedEntry;
 
     #[test]
@@ -78,6 +92,15 @@ mod tests {
         for path in ["projects/-w/memory/a.md", "projects/-w/agent-a1.jsonl", "history.jsonl", "todos"] {
             assert_eq!(session_of(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn plans_have_the_name_of_their_session() {
+        assert_eq!((PLANS.in_path)("plans/quiet-deer.md"), Some("quiet-deer"));
+        assert_eq!((PLANS.in_path)("plans/quiet-deer-agent-a1.md"), Some("quiet-deer"));
+        assert_eq!((PLANS.in_path)("skills/quiet-deer.md"), None);
+        assert_eq!((PLANS.in_line)(br#"{"slug":"quiet-deer"}"#).as_deref(), Some("quiet-deer"));
+        assert_eq!((PLANS.in_line)(br#"{"text":"\"slug\""}"#), None);
     }
 
     #[test]

@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::calls::PendingCalls;
 use super::drift::{each_unknown, each_unknown_state};
 use super::kinds::{
-    ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
+    ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key,
     version_number,
 };
+use super::naming::{Naming, RowName, is_independent, name_in};
 use super::people::{
     OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, spoken, user_content,
 };
@@ -19,7 +20,7 @@ use super::queue::PromptQueue;
 use super::sidecars::snapshots;
 use super::turns::{TurnState, turn_state};
 use crate::home::title::{in_a_line, title_of};
-use crate::json::{Json, Line, Object};
+use crate::json::{Json, Line, Object, Scan};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     ContentKey, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span,
@@ -39,6 +40,7 @@ pub struct TranscriptReader {
     pub(super) session: Arc<str>,
     /// The file is a sub-agent's own.
     agent: bool,
+    path: String,
     pub(super) state: State,
 }
 
@@ -71,6 +73,7 @@ pub(super) struct State {
     /// Prompts since the last answer, where a resume may have copied it.
     asked: VecDeque<UnansweredPrompt>,
     pub(super) queue: PromptQueue,
+    naming: Naming,
 }
 
 /// Words that have no answer yet.
@@ -102,13 +105,50 @@ pub struct Row<'a> {
 impl TranscriptReader {
     pub fn new(file: &FileContext, saved: Option<&str>) -> TranscriptReader {
         let mut state: State = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
-        let session = stem(&file.path);
-        let agent = session.starts_with("agent-");
-        if agent && state.facts.parent.is_none() {
-            state.facts.parent = agent_parent(&file.path);
-            state.facts.parent_kind = state.facts.parent.as_ref().map(|_| LinkKind::SubAgent);
+        let session = state.naming.of_file(&file.path);
+        let path = file.path.clone();
+        let mut reader = TranscriptReader { session: "".into(), agent: false, path, state };
+        reader.belong_to(&session);
+        reader
+    }
+
+    fn belong_to(&mut self, session: &str) {
+        self.session = session.into();
+        self.agent = session.starts_with("agent-");
+        let facts = &mut self.state.facts;
+        if self.agent && facts.parent.is_none() {
+            facts.parent = agent_parent(&self.path);
+            facts.parent_kind = facts.parent.as_ref().map(|_| LinkKind::SubAgent);
         }
-        TranscriptReader { session: session.into(), agent, state }
+    }
+
+    /// Finds out which session the file is, from the first row that says so; rows before it wait.
+    fn named_row(&mut self, offset: u64, object: Object<'_>, out: &mut Vec<Item>) -> Verdict {
+        match name_in(&object, self.agent) {
+            RowName::Named(session) => {
+                self.belong_to(&session);
+                self.state.naming.name = Some(session);
+            }
+            RowName::Nameless => {}
+            RowName::Undecided => {
+                let mut items = Vec::new();
+                let bytes = object.bytes();
+                if self.state.naming.hold(offset, bytes) {
+                    let verdict = self.row(offset, object, &mut items);
+                    out.extend(items.into_iter().filter(is_independent));
+                    return verdict;
+                }
+            }
+        }
+        self.state.naming.decided = true;
+        for (offset, row) in std::mem::take(&mut self.state.naming.waiting) {
+            let mut items = Vec::new();
+            for (at, object) in Scan::new(row.as_bytes()).line().objects().flatten() {
+                self.row(offset + at as u64, object, &mut items);
+            }
+            out.extend(items.into_iter().filter(|item| !is_independent(item)));
+        }
+        self.row(offset, object, out)
     }
 
     fn row(&mut self, offset: u64, object: Object<'_>, out: &mut Vec<Item>) -> Verdict {
@@ -612,7 +652,10 @@ impl Reader for TranscriptReader {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
         let verdict = each_object(line, |at, object| {
             self.state.read_any = true;
-            self.row(offset + at, object, out)
+            match self.state.naming.decided {
+                true => self.row(offset + at, object, out),
+                false => self.named_row(offset + at, object, out),
+            }
         });
         self.state.garbage |= matches!(verdict, Verdict::Malformed(_));
         verdict
@@ -631,7 +674,7 @@ impl Reader for TranscriptReader {
         let titles = [prompt, last_prompt, agent_message, command];
         facts.first_prompt = titles.into_iter().flatten().next().cloned();
         let session = self.session.clone();
-        let is_session = self.state.read_any || !self.state.garbage;
+        let is_session = self.state.naming.decided && (self.state.read_any || !self.state.garbage);
         is_session.then_some(Facts { session, rank: 0, facts }).into_iter().collect()
     }
 }

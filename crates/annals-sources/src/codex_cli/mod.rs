@@ -114,6 +114,10 @@ impl Source for CodexCli {
         blocks::native(bytes)
     }
 
+    fn is_co_author(&self, name: &str, address: &str) -> bool {
+        address.ends_with("@openai.com") && name.to_ascii_lowercase().contains("codex")
+    }
+
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         Some(&tape::CodexTape)
     }

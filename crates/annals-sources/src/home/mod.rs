@@ -5,5 +5,6 @@ pub(crate) mod folders;
 pub(crate) mod front_matter;
 pub(crate) mod history;
 pub(crate) mod kept;
+pub(crate) mod streams;
 pub(crate) mod title;
 mod yaml;

@@ -1,6 +1,7 @@
 //! Collects the changes of a diff: each unbroken run of removed and added lines, without context.
 
 use annals_core::{Around, FileRegion, FileWork, Range};
+use similar::{ChangeTag, TextDiff};
 
 /// Collects a diff line by line. Without a start, lines have no numbers.
 #[derive(Debug, Default)]
@@ -121,6 +122,30 @@ impl Changes {
     }
 }
 
+/// Longer texts are not compared: one change has all of them.
+const COMPARED: usize = 4 << 20;
+
+/// The changed places between two texts of a file.
+pub fn between(before: &str, after: &str) -> Vec<Change> {
+    if before.len() + after.len() > COMPARED {
+        let region = |text: &str| match text.is_empty() {
+            true => FileRegion::default(),
+            false => FileRegion::lines(1, text.to_owned()),
+        };
+        return vec![Change { before: region(before), after: region(after), around: None }];
+    }
+    let mut changes = Changes::default();
+    changes.start(1, 1);
+    for change in TextDiff::from_lines(before, after).iter_all_changes() {
+        match change.tag() {
+            ChangeTag::Delete => changes.removed(change.value()),
+            ChangeTag::Insert => changes.added(change.value()),
+            ChangeTag::Equal => changes.unchanged(change.value()),
+        }
+    }
+    changes.finish()
+}
+
 impl Side {
     fn add(&mut self, line: &str, number: Option<u32>) {
         if self.lines == 0 {
@@ -142,8 +167,17 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Changes};
+    use super::{Change, Changes, between};
     use annals_core::{Around, FileRegion, Range};
+
+    #[test]
+    fn two_texts_differ_in_their_changed_places() {
+        let found = between("a\nb\nc\nd\n", "a\nB\r\nc\nd\ne");
+        assert_eq!(found.len(), 2);
+        assert_eq!((&found[0].before, &found[0].after), (&region(2, 2, "b\n"), &region(2, 2, "B\r\n")));
+        assert_eq!(found[1].after, region(5, 5, "e"));
+        assert_eq!(between("same\n", "same\n"), []);
+    }
 
     fn region(start: u32, end: u32, text: &str) -> FileRegion {
         FileRegion { range: Some(Range { start, end }), text: Some(text.to_owned()), given: None }

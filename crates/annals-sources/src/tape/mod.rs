@@ -2,9 +2,11 @@
 
 pub(crate) mod diff;
 pub(crate) mod shell_read;
+pub(crate) mod unified;
 
-use crate::json::Line;
-use annals_core::{FileWork, SessionFacts};
+use crate::json::{Line, Scan};
+use crate::{FileContext, Source, registry};
+use annals_core::{FileWork, SessionFacts, Verdict};
 
 /// Converts one provider's lines to a tape. Pure: the same bytes give the same results.
 pub trait Recorder: Sync {
@@ -43,6 +45,33 @@ pub trait Recorder: Sync {
 
     /// A line of an output without the line number that the client added.
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str;
+}
+
+/// A transcript whose client is known.
+pub struct RecognisedTranscript {
+    pub source: &'static dyn Source,
+    pub reader: &'static str,
+    /// The file as the client would have named it.
+    pub name: String,
+}
+
+/// Lines that are looked at to find out whose a transcript is.
+const SNIFFED_LINES: usize = 200;
+
+/// Finds the client that wrote a transcript, from its first lines.
+pub fn recognise_transcript(start: &[u8]) -> Option<RecognisedTranscript> {
+    let lines = || start.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(SNIFFED_LINES);
+    let found = registry().iter().copied().filter_map(|source| {
+        let recorder = source.recorder()?;
+        let reader = recorder.form().lines_reader;
+        let name = lines().find_map(|line| recorder.name_of(line))?;
+        let file = FileContext { path: name.clone(), modified: None };
+        let mut reading = source.reader(reader, &file, None);
+        let verdicts = lines().map(|line| reading.read(0, Scan::new(line).line(), &mut Vec::new()));
+        let known = verdicts.filter(|verdict| matches!(verdict, Verdict::Kept(_))).count();
+        (known > 0).then_some((known, RecognisedTranscript { source, reader, name }))
+    });
+    found.max_by_key(|(known, _)| *known).map(|(_, found)| found)
 }
 
 /// The origin of a copy of a file.

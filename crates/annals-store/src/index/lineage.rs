@@ -54,6 +54,19 @@ pub struct FingerprintPlace {
     pub minutes: i64,
 }
 
+/// A file that calls read or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedFile {
+    pub path: String,
+    /// The directory of a session that contains it.
+    pub folder: String,
+    /// When it was last touched; 0 if no call has a time.
+    pub at: i64,
+    pub edits: i64,
+    pub calls: i64,
+    pub sessions: i64,
+}
+
 impl Archive<'_> {
     /// Finds the passages that contain these fingerprints, which must be sorted and distinct.
     pub fn fingerprint_hits(&self, sorted: &[FingerprintTerm]) -> Result<FingerprintHits> {
@@ -144,6 +157,80 @@ impl Archive<'_> {
         let mut calls: Vec<(SessionId, FileId, u64)> = rows.collect::<rusqlite::Result<_>>()?;
         calls.reverse();
         Ok(calls)
+    }
+
+    /// Lines that edits wrote, as far as their numbers are known: by day and model.
+    pub fn lines_written(&self) -> Result<Vec<(i64, Option<String>, i64)>> {
+        let mut statement = self.prepare(sql!(
+            "select tool_call.at / 86400000000 as day, model.text,
+                    sum(touch.after_end - touch.after_start + 1)
+                 from file_touch touch
+                 join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                      and tool_call.byte_offset = touch.byte_offset
+                 join session on session.id = touch.session join instance on instance.id = session.instance
+                 left join name model on model.id = tool_call.model
+                 where touch.operation <> $1 and touch.after_end >= touch.after_start and tool_call.at is not null
+                   and tool_call.copied = 0 and coalesce(tool_call.ok, 1) = 1 and {visible}
+                 group by tool_call.at / 86400000000, model.text order by day, model.text"
+        ))?;
+        let read = annals_core::Operation::Read.stored();
+        let rows = statement.query_map([read], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A session and its sub-agents, by the session's id, and whether each touched a file with this end of a path.
+    pub fn sessions_on_file(&self, session: &str, path_end: &str) -> Result<Vec<(String, bool)>> {
+        let mut statement = self.prepare(sql!(
+            "select session.key,
+                    exists (select 1 from file_touch touch join name on name.id = touch.path
+                            where touch.session = session.id
+                              and (name.text = $2
+                                   or substr(name.text, length(name.text) - length($2)) = '/' || $2))
+                 from session join instance on instance.id = session.instance
+                 where (session.key = $1 or session.parent = $1) and {visible}"
+        ))?;
+        let rows = statement.query_map(params![session, path_end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Files below the directory of their session that calls touched, the latest first. Only those after a time and a
+    /// path, and with paths that end like this.
+    pub fn touched_files(
+        &self,
+        path_end: &str,
+        after: Option<(i64, &str)>,
+        most: i64,
+    ) -> Result<Vec<TouchedFile>> {
+        let mut statement = self.prepare(sql!(
+            "select touched.path, touched.folder, touched.at, touched.edits, touched.calls, touched.sessions
+                 from (select name.text as path, min(session.cwd) as folder, coalesce(max(tool_call.at), 0) as at,
+                              sum(case when touch.operation <> $5 then 1 else 0 end) as edits,
+                              count(*) as calls, count(distinct session.id) as sessions
+                       from file_touch touch join name on name.id = touch.path
+                       join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                            and tool_call.byte_offset = touch.byte_offset
+                       join session on session.id = touch.session
+                       join instance on instance.id = session.instance
+                       where tool_call.copied = 0 and coalesce(tool_call.ok, 1) = 1 and rtrim(session.cwd, '/') <> ''
+                         and substr(name.text, 1, length(rtrim(session.cwd, '/')) + 1) = rtrim(session.cwd, '/') || '/'
+                         and substr(name.text, length(name.text) - length($1) + 1) = $1 and {visible}
+                       group by name.text) touched
+                 where $3 is null or touched.at < $2 or touched.at = $2 and touched.path > $3
+                 order by touched.at desc, touched.path limit $4"
+        ))?;
+        let (at, path) = after.map_or((0, None), |(at, path)| (at, Some(path)));
+        let read = annals_core::Operation::Read.stored();
+        let rows = statement.query_map(params![path_end, at, path, most, read], |row| {
+            Ok(TouchedFile {
+                path: row.get(0)?,
+                folder: row.get(1)?,
+                at: row.get(2)?,
+                edits: row.get(3)?,
+                calls: row.get(4)?,
+                sessions: row.get(5)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls that touched files with these names, in any directory: file and place, with the session.

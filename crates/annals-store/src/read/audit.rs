@@ -3,10 +3,10 @@
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::span;
+use super::{raw, span};
 use crate::error::Result;
 use crate::{Archive, Store, sql};
-use annals_core::{Rows, Span};
+use annals_core::{Raw, Rows, Span, Time};
 
 /// Prefix of the names of cursors that contain row counts of a client's database.
 pub const TABLES: &str = "tables/";
@@ -31,7 +31,50 @@ pub struct LeftOutFiles {
     pub bytes: u64,
 }
 
+/// Files, directories and databases of a client that cannot be read, for one reason.
+#[derive(Debug, Clone)]
+pub struct FailedCaptures {
+    pub source: String,
+    pub reason: Raw,
+    /// When the first of them could not be read.
+    pub since: Time,
+    pub count: u64,
+    /// The first paths, with their homes.
+    pub paths: Vec<Raw>,
+}
+
+/// Streams of gaps that are files of a client; the others are of providers.
+const LOCAL_STREAMS: &str = "('files', 'folders', 'databases')";
+
 impl Archive<'_> {
+    /// What cannot be read of the homes, by source and reason, with at most `listed` paths each.
+    pub fn failed_captures(&self, listed: i64) -> Result<Vec<FailedCaptures>> {
+        let mut statement = self.prepare(&format!(
+            "select instance.source, gap.reason, min(gap.first_seen), count(*)
+             from gap join instance on instance.id = gap.instance
+             where gap.stream in {LOCAL_STREAMS} and gap.status in ('pending', 'in_progress') and {{visible}}
+             group by instance.source, gap.reason order by min(gap.first_seen), instance.source, gap.reason"
+        ))?;
+        let rows = statement.query_map([], |row| {
+            let (source, reason): (String, String) = (row.get(0)?, row.get(1)?);
+            Ok((source, reason, Time::from_micros(row.get(2)?), row.get::<_, i64>(3)?))
+        })?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut statement = self.prepare(&format!(
+            "select instance.root || '/' || gap.key from gap join instance on instance.id = gap.instance
+             where gap.stream in {LOCAL_STREAMS} and gap.status in ('pending', 'in_progress') and {{visible}}
+             and instance.source = ?1 and gap.reason = ?2 order by gap.id limit ?3"
+        ))?;
+        let mut groups = Vec::new();
+        for (source, reason, since, count) in rows {
+            let paths = statement.query_map(params![source, reason, listed], |row| raw(row, 0))?;
+            let paths = paths.collect::<rusqlite::Result<_>>()?;
+            let (reason, count) = (Raw::new(reason), count.unsigned_abs());
+            groups.push(FailedCaptures { source, reason, since, count, paths });
+        }
+        Ok(groups)
+    }
+
     /// What the last complete syncs found in the homes of a source and did not capture.
     pub fn home_surveys(&self, source: &str) -> Result<Vec<HomeSurvey>> {
         let mut statement = self.prepare(sql!(

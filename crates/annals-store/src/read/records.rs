@@ -55,6 +55,18 @@ impl Archive<'_> {
         Ok(ArchiveState { commit: number("commits")?, rebuilds: number("rebuilds")? })
     }
 
+    /// Row ids of sessions that a later commit changed, or a record of them; all if the commit is negative.
+    pub fn session_rows_after(&self, commit: i64) -> Result<Vec<SessionId>> {
+        let mut statement = self.prepare(sql!(
+            "select session.id from session join instance on instance.id = session.instance
+             where {visible} and (session.changed > $1 or session.key in
+                 (select record.session from record where record.changed > $1 and record.session is not null))
+             order by session.id"
+        ))?;
+        let rows = statement.query_map([commit], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Visits sessions, ordered by row id.
     pub fn each_session(
         &self,
@@ -70,7 +82,10 @@ impl Archive<'_> {
         ))?;
         let changed = if query.changed_after == 0 { 0 } else { query.changed_after + 1 };
         let values = params![query.source, query.key.or(query.session), changed, query.after.0, only_agents];
-        each(statement.query(values)?, session_row, visit)
+        each(statement.query(values)?, session_row, &mut |mut row| {
+            self.count_once(&mut row)?;
+            visit(row)
+        })
     }
 
     /// Visits messages, ordered by place. A message that is in a session twice is visited once.

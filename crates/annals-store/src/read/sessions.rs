@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 use super::{optional_raw, raw, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{InstanceId, Raw, SessionId, Time, Tokens};
+use annals_core::{InstanceId, Raw, Role, Scope, SessionId, Tally, Time, Tokens};
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -127,7 +127,54 @@ impl Archive<'_> {
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), session_row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let mut rows: Vec<SessionRow> = rows.collect::<rusqlite::Result<_>>()?;
+        for row in &mut rows {
+            self.count_once(row)?;
+        }
+        Ok(rows)
+    }
+
+    /// Takes from the totals of a session what another visible member has as well, and counts there. Whoever sees only
+    /// one of them sees all of it.
+    pub(crate) fn count_once(&self, row: &mut SessionRow) -> Result<()> {
+        if matches!(self.scope(), Scope::Member(_)) || !self.store().has_members()? {
+            return Ok(());
+        }
+        let joined = |table: &str| {
+            format!(
+                "from {table} join session on session.id = {table}.session
+                 join instance on instance.id = session.instance
+                 where {table}.session = ?1 and {table}.copied = 0 and {{visible}} and {{twin:{table}}}"
+            )
+        };
+        let [message, rewritten, aside, record, rewritten_record] =
+            [Tally::Message, Tally::Rewritten, Tally::Aside, Tally::Record, Tally::RewrittenRecord]
+                .map(Tally::stored);
+        let records = format!("tally in ({message}, {rewritten}, {record}, {rewritten_record})");
+        let mut statement = self.prepare(&format!(
+            "select count(*) filter (where tally in ({message}, {rewritten}, {aside})),
+                    count(*) filter (where {records} and role = {}),
+                    count(*) filter (where {records} and role = {}) {}",
+            Role::User.stored(),
+            Role::Assistant.stored(),
+            joined("message")
+        ))?;
+        let twins: [i64; 3] =
+            statement.query_row([row.id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        let mut statement = self.prepare(&format!("select count(*) {}", joined("tool_call")))?;
+        let calls: i64 = statement.query_row([row.id], |row| row.get(0))?;
+        let mut statement = self.prepare(&format!(
+            "select coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0),
+                    coalesce(sum(cache_write), 0), coalesce(sum(cache_write_hour), 0), coalesce(sum(reasoning), 0) {}",
+            joined("usage")
+        ))?;
+        let tokens = statement.query_row([row.id], |row| super::tokens(row, 0))?;
+        row.messages -= twins[0];
+        row.user_messages -= twins[1];
+        row.assistant_messages -= twins[2];
+        row.tool_calls -= calls;
+        row.tokens += tokens * -1;
+        Ok(())
     }
 
     /// What a filter is compared with, of every session that matches it.

@@ -83,6 +83,7 @@ impl Writer<'_> {
             statement.query_map(params![file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         self.touched.extend(named);
+        self.forget_projects(file)?;
         for table in ["coverage", "malformed", "summary", "typed_prompt"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute(params![file])?;

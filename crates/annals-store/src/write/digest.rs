@@ -1,7 +1,9 @@
 //! Digests of all rows, independent of the numbers that rows have: equal digests mean equal answers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use super::Writer;
@@ -86,6 +88,7 @@ const ROWS: &[(&str, &str)] = &[
         "select path, row_key, session.key, inherited from landmark row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
+    ("project", "select file.path, name, row.path from project row left join file on file.id = row.file"),
     (
         "typed_prompt",
         "select path, byte_offset, length, row.session_key, project, at, kind, words, row.title, session.key, checked
@@ -118,18 +121,8 @@ impl Writer<'_> {
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let about = row.get_ref(0)?.as_str().unwrap_or("nothing").to_owned();
-                let mut hasher = blake3::Hasher::new();
-                for at in 1..columns {
-                    let (kind, bytes): (u8, &[u8]) = match row.get_ref(at)? {
-                        ValueRef::Null => (0, &[]),
-                        ValueRef::Integer(number) => (1, &number.to_le_bytes()),
-                        ValueRef::Real(number) => (2, &number.to_le_bytes()),
-                        ValueRef::Text(text) => (3, text),
-                        ValueRef::Blob(bytes) => (4, bytes),
-                    };
-                    hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-                }
-                add_digest(&mut digests, table, &about, hasher.finalize().as_bytes());
+                let sum = digests.entry((table, about)).or_default();
+                *sum = sum.wrapping_add(digest_row(row, 1..columns)?);
             }
         }
         self.digest_index(&mut digests)?;
@@ -137,12 +130,32 @@ impl Writer<'_> {
     }
 }
 
-/// Adds one row: the sum does not depend on the order of rows.
-pub(crate) fn add_digest(digests: &mut RowDigests, table: &'static str, about: &str, row: &[u8]) {
+/// The digest of some columns of a row.
+pub(crate) fn digest_row(row: &Row<'_>, columns: Range<usize>) -> Result<u128> {
+    let mut hasher = blake3::Hasher::new();
+    for at in columns {
+        let (kind, bytes): (u8, &[u8]) = match row.get_ref(at)? {
+            ValueRef::Null => (0, &[]),
+            ValueRef::Integer(number) => (1, &number.to_le_bytes()),
+            ValueRef::Real(number) => (2, &number.to_le_bytes()),
+            ValueRef::Text(text) => (3, text),
+            ValueRef::Blob(bytes) => (4, bytes),
+        };
+        hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    }
+    Ok(short_digest(hasher.finalize().as_bytes()))
+}
+
+fn short_digest(row: &[u8]) -> u128 {
     let mut digest = [0; 16];
     for (to, from) in digest.iter_mut().zip(blake3::hash(row).as_bytes()) {
         *to = *from;
     }
+    u128::from_le_bytes(digest)
+}
+
+/// Adds one row: the sum does not depend on the order of rows.
+pub(crate) fn add_digest(digests: &mut RowDigests, table: &'static str, about: &str, row: &[u8]) {
     let sum = digests.entry((table, about.to_owned())).or_default();
-    *sum = sum.wrapping_add(u128::from_le_bytes(digest));
+    *sum = sum.wrapping_add(short_digest(row));
 }

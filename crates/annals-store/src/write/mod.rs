@@ -4,7 +4,9 @@ pub(crate) mod changes;
 mod copies;
 pub(crate) mod digest;
 mod live;
+mod projects;
 mod runs;
+pub(crate) mod sample;
 mod sessions;
 mod transcript;
 mod tree;
@@ -32,6 +34,7 @@ pub(crate) const DERIVED: &[&str] = &[
     "node",
     "summary",
     "landmark",
+    "project",
     "typed_prompt",
     "spoken",
     "tool_call",

@@ -78,11 +78,16 @@ impl Store {
         Ok(newest == Some((content.stored(), true)))
     }
 
-    /// A value that is generated once per archive, such as the key that masks secrets. `None` if it cannot be written.
-    pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Option<Vec<u8>>> {
+    /// A value of the archive, if it has been generated.
+    pub fn setting(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
-        if let Some(value) = statement.query_row(params![name], |row| row.get(0)).optional()? {
+        Ok(statement.query_row(params![name], |row| row.get(0)).optional()?)
+    }
+
+    /// A value that is generated once per archive, such as the key that masks secrets. `None` if it cannot be written.
+    pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Option<Vec<u8>>> {
+        if let Some(value) = self.setting(name)? {
             return Ok(Some(value));
         }
         let insert = sql!("insert into setting (name, value) values ($1, $2) on conflict (name) do nothing");
@@ -90,7 +95,7 @@ impl Store {
         let Ok(writer) = (if reads_only { self.open_again() } else { Ok(None) }) else { return Ok(None) };
         let connection = writer.as_ref().map_or(&self.connection.0, |writer| &writer.connection.0);
         match connection.execute(insert, params![name, make()]) {
-            Ok(_) => Ok(statement.query_row(params![name], |row| row.get(0)).optional()?),
+            Ok(_) => self.setting(name),
             Err(_) if reads_only => Ok(None),
             Err(error) => Err(error.into()),
         }

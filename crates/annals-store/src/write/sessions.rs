@@ -158,6 +158,7 @@ impl Writer<'_> {
             };
         }
         let mut facts = merge(&parts);
+        self.fill_directory(session, &mut facts)?;
         if facts.parent.is_none() {
             // A fork without a parent in its facts; its copied rows show it.
             let mut statement = self

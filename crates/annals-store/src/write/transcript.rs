@@ -48,6 +48,7 @@ impl Writer<'_> {
                 self.write_spoken(instance, file, &session, offset, words)
             }
             Item::Tree(tree) => self.write_tree(instance, file, &tree),
+            Item::Project(project) => self.write_project(instance, file, &project),
             // Passages go into the index; drift is counted with the lines.
             Item::Passage(_) | Item::Drift(_) => Ok(()),
         }

@@ -4,14 +4,19 @@
 //! started, because only committed content is asked for and each of them is turned off.
 
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::collect::GitBlobs;
 use annals_core::Time;
+use annals_sources::git::{CHECKPOINT_BRANCH, CHECKPOINT_REFS, TreeEntry};
 
+/// Larger notes and metadata are not read.
+const LARGEST_NOTE: u64 = 8 << 20;
 /// How long lines are compared exactly; then larger changes count as one.
 const COMPARING: Duration = Duration::from_millis(500);
 
@@ -21,6 +26,10 @@ pub struct LineCommit {
     pub hash: String,
     /// When the line was there at the latest: the later of the author's and the committer's time.
     pub at: Option<Time>,
+    /// The file and the number of the line in this commit; the path starts at the root of the repository.
+    pub file: String,
+    pub line: u32,
+    pub author: String,
 }
 
 /// The root of the repository that contains a directory.
@@ -86,14 +95,21 @@ pub fn commits_of(file: &Path, text: &str, commit: &str) -> Option<Vec<Option<Li
 /// The commit of each line in the output of `git blame --porcelain`.
 fn read_porcelain(output: &str) -> Vec<LineCommit> {
     let mut times: HashMap<&str, Time> = HashMap::new();
-    let (mut lines, mut commit) = (Vec::new(), "");
+    let mut files: HashMap<&str, &str> = HashMap::new();
+    let mut authors: HashMap<&str, &str> = HashMap::new();
+    let (mut lines, mut commit, mut number) = (Vec::new(), "", 0);
     for line in output.lines() {
         // The content of the line follows a tab.
         if line.starts_with('\t') {
-            lines.push(commit);
+            lines.push((commit, number, files.get(commit).copied().unwrap_or_default()));
         } else if let Some((name, value)) = line.split_once(' ') {
             if is_hash(name) {
                 commit = name;
+                number = value.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+            } else if name == "filename" {
+                files.insert(commit, value);
+            } else if name == "author" {
+                authors.insert(commit, value);
             } else if matches!(name, "author-time" | "committer-time")
                 && let Some(at) = value.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000_000))
             {
@@ -102,7 +118,180 @@ fn read_porcelain(output: &str) -> Vec<LineCommit> {
             }
         }
     }
-    lines.into_iter().map(|hash| LineCommit { hash: hash.to_owned(), at: times.get(hash).copied() }).collect()
+    let known = |(hash, line, file): (&str, u32, &str)| LineCommit {
+        hash: hash.to_owned(),
+        at: times.get(hash).copied(),
+        file: file.to_owned(),
+        line,
+        author: authors.get(hash).copied().unwrap_or_default().to_owned(),
+    };
+    lines.into_iter().map(known).collect()
+}
+
+/// The last commits of a file up to a commit, in order of time, with the times at which they were made.
+pub fn history_of(file: &Path, commit: &str, most: usize) -> Vec<(String, Time)> {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let most = format!("--max-count={most}");
+    let output =
+        run_git(folder, &["rev-list", "--format=%ct", &most, commit, "--", name]).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    let mut history = Vec::new();
+    let mut lines = output.lines();
+    while let (Some(commit), Some(seconds)) = (lines.next(), lines.next()) {
+        let at = seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000_000));
+        if let (Some(hash), Some(at)) = (commit.strip_prefix("commit "), at) {
+            history.push((hash.to_owned(), Time::from_micros(at)));
+        }
+    }
+    history.reverse();
+    history.sort_by_key(|(_, at)| *at);
+    history
+}
+
+/// Notes by the commit that they are about.
+pub fn notes_of(folder: &Path, reference: &str) -> HashMap<String, String> {
+    let entries = run_git(folder, &["ls-tree", "-r", "-z", "--full-tree", reference]).unwrap_or_default();
+    let entries = entries.split(|byte| *byte == 0).filter_map(|entry| {
+        let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
+        // Large trees have directories named by the first letters.
+        Some((path.replace('/', ""), facts.split(' ').nth(2)?.to_owned()))
+    });
+    entries.filter(|(commit, _)| is_hash(commit)).collect()
+}
+
+/// The refs that have checkpoints.
+pub fn checkpoint_refs(folder: &Path) -> Vec<String> {
+    let (own, remote) =
+        (format!("refs/heads/{CHECKPOINT_BRANCH}"), format!("refs/remotes/*/{CHECKPOINT_BRANCH}"));
+    let output = run_git(folder, &["for-each-ref", "--format=%(refname)", &own, &remote, CHECKPOINT_REFS])
+        .unwrap_or_default();
+    String::from_utf8_lossy(&output).lines().map(str::to_owned).collect()
+}
+
+/// The root of the repository that contains a directory, and what its checkpoint branches point to; only a few files
+/// are read, and git does not run. `None` if there are no checkpoints.
+pub fn checkpoint_state(folder: &Path) -> Option<(PathBuf, String)> {
+    let top = folder.ancestors().find(|folder| folder.join(".git").exists())?;
+    let mut store = top.join(".git");
+    if store.is_file() {
+        // A worktree: its directory names the one that all worktrees share.
+        let own = read_small(&store)?;
+        let own = top.join(own.strip_prefix("gitdir:")?.trim());
+        store = own.join(read_small(&own.join("commondir"))?.trim());
+    }
+    let mut tips: Vec<String> = Vec::new();
+    let packed = read_small(&store.join("packed-refs")).unwrap_or_default();
+    let is_checkpoint = |name: &str| {
+        name.starts_with("refs/") && name.ends_with(CHECKPOINT_BRANCH) || name.starts_with(CHECKPOINT_REFS)
+    };
+    tips.extend(
+        packed.lines().filter(|line| line.split(' ').nth(1).is_some_and(is_checkpoint)).map(str::to_owned),
+    );
+    let remotes = std::fs::read_dir(store.join("refs/remotes")).into_iter().flatten().flatten();
+    let branches = remotes.map(|remote| remote.path()).chain([store.join("refs/heads")]);
+    tips.extend(branches.filter_map(|branches| read_small(&branches.join(CHECKPOINT_BRANCH))));
+    let own = std::fs::read_dir(store.join(CHECKPOINT_REFS)).into_iter().flatten().flatten();
+    tips.extend(own.map(|shard| shard.file_name().to_string_lossy().into_owned()));
+    tips.sort_unstable();
+    let state = blake3::hash(tips.concat().as_bytes()).to_hex()[..32].to_owned();
+    (!tips.is_empty()).then(|| (top.to_owned(), state))
+}
+
+/// A file of git, unless it is unusually large.
+fn read_small(path: &Path) -> Option<String> {
+    let facts = std::fs::metadata(path).ok()?;
+    if !facts.is_file() || facts.len() > LARGEST_NOTE {
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
+}
+
+/// The files of a ref's tree.
+pub fn tree_of(folder: &Path, reference: &str) -> Vec<TreeEntry> {
+    let entries =
+        run_git(folder, &["ls-tree", "-r", "-z", "--long", "--full-tree", reference]).unwrap_or_default();
+    let entries = entries.split(|byte| *byte == 0).filter_map(|entry| {
+        let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
+        let mut facts = facts.split_whitespace().skip(1).filter(|fact| *fact != "blob");
+        let (blob, size) = (facts.next()?, facts.next()?.parse().ok()?);
+        is_hash(blob).then(|| TreeEntry { blob: blob.to_owned(), size, path: path.to_owned() })
+    });
+    entries.collect()
+}
+
+/// The text of a blob, by its id or by `ref:path`.
+pub fn blob_text(folder: &Path, name: &str) -> Option<String> {
+    let size = String::from_utf8(run_git(folder, &["cat-file", "-s", name])?).ok()?;
+    if size.trim().parse::<u64>().ok()? > LARGEST_NOTE {
+        return None;
+    }
+    let bytes = run_git(folder, &["cat-file", "blob", name])?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The messages of commits, given by their full hashes.
+pub fn messages_of(folder: &Path, commits: &[&str]) -> Vec<(String, String)> {
+    let mut messages = Vec::new();
+    for some in commits.chunks(100) {
+        let fixed = ["rev-list", "--no-walk=unsorted", "--format=%x00%H%x00%B%x00"];
+        let arguments = [&fixed[..], some, &["--"]].concat();
+        let output = run_git(folder, &arguments).unwrap_or_default();
+        let text = String::from_utf8_lossy(&output);
+        // Before each hash is a line that names the commit. No message contains the separator.
+        let mut parts = text.split('\0').skip(1);
+        while let (Some(hash), Some(message)) = (parts.next(), parts.next()) {
+            messages.push((hash.to_owned(), message.to_owned()));
+            parts.next();
+        }
+    }
+    messages
+}
+
+/// How many commits have trailers that name an assistant or a checkpoint.
+pub fn commits_with_trailers(folder: &Path) -> usize {
+    let patterns = ["--grep=^co-authored-by:", "--grep=^entire-checkpoint:"];
+    let arguments = [&["rev-list", "--count", "--regexp-ignore-case"], &patterns[..], &["--branches", "--"]];
+    let output = run_git(folder, &arguments.concat()).unwrap_or_default();
+    String::from_utf8_lossy(&output).trim().parse().unwrap_or(0)
+}
+
+/// Reads blobs of a repository as streams.
+pub struct Blobs<'r> {
+    pub folder: &'r Path,
+}
+
+impl GitBlobs for Blobs<'_> {
+    fn open(&self, blob: &str) -> io::Result<Box<dyn Read>> {
+        let mut child = command(self.folder, &["cat-file", "blob", blob]).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("git has no output"))?;
+        Ok(Box::new(BlobReader { child, output }))
+    }
+}
+
+/// The output of git; an error if git fails.
+struct BlobReader {
+    child: Child,
+    output: ChildStdout,
+}
+
+impl Read for BlobReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.output.read(into)?;
+        if read == 0 && !into.is_empty() && !self.child.wait()?.success() {
+            return Err(io::Error::other("git cannot read the object"));
+        }
+        Ok(read)
+    }
+}
+
+impl Drop for BlobReader {
+    fn drop(&mut self) {
+        // Nobody wants the rest.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn is_hash(word: &str) -> bool {
@@ -111,10 +300,15 @@ fn is_hash(word: &str) -> bool {
 
 /// What git prints, if it succeeds.
 fn run_git(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+    let output = command(folder, arguments).output().ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command
         .args(["--no-pager", "--no-optional-locks"])
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"])
         .arg("-C")
         .arg(folder)
         .args(arguments)
@@ -128,8 +322,7 @@ fn run_git(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"] {
         command.env_remove(name);
     }
-    let output = command.output().ok()?;
-    output.status.success().then_some(output.stdout)
+    command
 }
 
 #[cfg(test)]
@@ -148,5 +341,7 @@ mod tests {
         let found: Vec<(&str, i64)> =
             lines.iter().map(|line| (&line.hash[..1], line.at.unwrap().micros() / 1_000_000)).collect();
         assert_eq!(found, [("1", 300), ("2", 200), ("1", 300)]);
+        let places: Vec<(&str, u32)> = lines.iter().map(|line| (line.file.as_str(), line.line)).collect();
+        assert_eq!(places, [("a", 1), ("a", 2), ("a", 2)]);
     }
 }

@@ -52,7 +52,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("secrets", ["annals secrets --since 30d", "annals secrets --project ."]),
     ("gaps", ["annals gaps --all", "annals gaps retry"]),
     ("sync", ["annals sync", "annals sync {source} --since 7d"]),
-    ("import", ["annals import export.zip", "annals import traces --with-files"]),
+    ("import", ["annals import export.zip", "annals import --git ."]),
     ("connect", ["annals connect {live}", "annals connect {live} --remove"]),
     ("serve", ["annals serve --open", "annals serve --listen 127.0.0.1:8080 --no-sync"]),
     ("members", ["annals members add ada", "annals members token ada --revoke"]),

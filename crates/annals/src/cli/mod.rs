@@ -1,6 +1,7 @@
 //! The command line: parses arguments, runs a verb, turns its outcome into an exit code.
 
 mod commands;
+mod evidence;
 mod follow;
 mod git;
 mod help;
@@ -15,12 +16,19 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use std::convert::Infallible;
+
 use crate::config::Config;
 pub use crate::config::now;
 use crate::view::{Door, View};
 use annals_core::{Error, Result, Scope};
 use annals_store::Store;
 use ui::output::Output;
+
+/// The name of a source from any name that people use for it; other names stay as they are.
+fn source_name(name: &str) -> std::result::Result<String, Infallible> {
+    Ok(annals_sources::by_common_name(name).map_or(name, |source| source.manifest().source).to_owned())
+}
 
 /// Keep your whole history with AI assistants in one file that you own, and search it.
 #[derive(Parser)]
@@ -247,10 +255,8 @@ pub fn run() -> ExitCode {
 
 /// Names the archive, and masks secrets: paths may contain anything.
 fn describe(mut error: Error, config: &Config) -> Error {
-    if let Some(cause) = error.what.strip_prefix("archive: ") {
-        error.what = format!("archive {}: {cause}", config.home.join("annals.db").display());
-    }
-    error.what = Door::masking_alone().show(&error.what).to_string();
+    let what = error.what_of_archive(&config.home.join("annals.db"));
+    error.what = Door::masking_alone().show(&what).to_string();
     error
 }
 

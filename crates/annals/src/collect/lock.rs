@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use annals_core::{Error, Result};
-use annals_store::make_private_folder;
+use annals_store::{make_private_folder, reserve_failure};
 
 /// Held until dropped. Readers of the archive never take it.
 pub struct Lock {
@@ -40,10 +40,14 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        file.set_len(0)?;
+        // Overwritten before it is truncated: that needs no room on a full disk.
+        let holder = format!("`annals {command}` (process {})\n", std::process::id());
         file.rewind()?;
-        writeln!(file, "`annals {command}` (process {})", std::process::id()).map_err(cannot_write)?;
-        file.flush()?;
+        file.write_all(holder.as_bytes()).map_err(cannot_write)?;
+        file.set_len(holder.len() as u64).map_err(cannot_write)?;
+        if let Err(error) = reserve_failure(home) {
+            tracing::debug!("no room to remember a failure: {error}");
+        }
         Ok(Lock { _file: file })
     }
 }

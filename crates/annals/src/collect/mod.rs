@@ -1,6 +1,7 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod connector;
+mod failures;
 #[cfg(feature = "fuzzing")]
 mod fuzz;
 mod home;
@@ -14,14 +15,17 @@ mod rebuild;
 mod repair;
 mod restore;
 mod run;
+mod sample;
 mod sync;
 
 pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, Notice, Reply, run_connector};
+pub use failures::{note_failure, note_success};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_containers, fuzz_elements, fuzz_wire};
 pub use home::walk::HomeState;
 pub use import::report::{ContainerReport, MemberReport};
+pub use import::repository::{GitBlobs, RepositoryImport, import_repository, is_imported};
 pub use import::{ImportOptions, import, importing};
 pub use live::browser::BrowserSetup;
 pub use live::pace::Pace;
@@ -34,4 +38,5 @@ pub use options::{Environment, Progress, SourceReport, SyncOptions};
 pub use rebuild::{Rebuilt, compare_rows, rebuild};
 pub use repair::{HealSource, RepairedVersion, repair};
 pub use restore::{Restored, restore};
+pub use sample::compare_sample;
 pub use sync::{survey_home, survey_homes, sync};

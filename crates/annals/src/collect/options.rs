@@ -61,6 +61,8 @@ pub struct Totals {
     pub healed_files: u64,
     pub put_off_files: u64,
     pub failed_files: u64,
+    /// Files, directories and databases that could not be read.
+    pub unreadable: u64,
     pub gone_files: u64,
     pub documents: u64,
     pub new_documents: u64,

@@ -114,14 +114,14 @@ impl<R: Read> Read for Noted<'_, R> {
     }
 }
 
-struct RebuildTarget<'a> {
-    instance: InstanceId,
-    file: &'a CapturedFile,
-    version: &'a VersionRow,
+pub(super) struct RebuildTarget<'a> {
+    pub(super) instance: InstanceId,
+    pub(super) file: &'a CapturedFile,
+    pub(super) version: &'a VersionRow,
 }
 
 /// Reads all rows of the version that rows point into; of earlier versions only records, which survive rewrites.
-fn read_version(
+pub(super) fn read_version(
     store: &Store,
     source: &'static dyn annals_sources::Source,
     writer: &mut Writer<'_>,

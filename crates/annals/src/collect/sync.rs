@@ -375,6 +375,7 @@ fn write_all(
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     report.warnings.push(format!("{path}: {reason}"));
+                    report.totals.unreadable += u64::from(stream == "files");
                 }
                 damaged.insert((instance, stream, path));
             }
@@ -493,6 +494,7 @@ fn finish_visit(
         }
         match table.error {
             Some(error) => {
+                report.totals.unreadable += 1;
                 // Several tables may be in one database: report it once.
                 if !report.warnings.contains(&error) {
                     let seen = (FailureKind::Unreadable, error.as_str());
@@ -513,6 +515,7 @@ fn finish_visit(
     for gap in gaps.iter().filter(|gap| walked && !visit.survey.hides(gap)) {
         writer.close_gap(visit.instance, "folders", gap, now)?;
     }
+    report.totals.unreadable += visit.survey.unreadable.len() as u64;
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
         writer.open_gap(visit.instance, "folders", path, (FailureKind::Unreadable, why), now)?;

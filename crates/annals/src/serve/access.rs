@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use super::answer::Refusal;
 use super::browsers::{Key, cookie, enter};
 use super::{App, pages};
-use crate::view::local_token;
+use crate::view::stored_local_token;
 use annals_core::{Scope, Time};
 use annals_store::BrowserHolder;
 
@@ -130,10 +130,12 @@ impl App {
         let holder = tokio::task::spawn_blocking(move || {
             let store = app.reader().ok()?;
             // Read again for every request: it may have been replaced.
-            let own = local_token(&store).map(|own| app.token_key.hash(&own));
+            // An archive that cannot be written may have none.
+            let own = stored_local_token(&store).map(|own| own.or_else(|| app.passing_token.clone()));
+            let own = own.map(|own| own.map(|own| app.token_key.hash(&own)));
             let holder = store.token_holder(&hash);
             app.give_back(store);
-            if own.ok()? == hash {
+            if own.ok()? == Some(hash) {
                 return Some(BrowserHolder { member: None, scope: Scope::Owner });
             }
             let holder = holder.ok()??;

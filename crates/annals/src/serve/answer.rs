@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::access::Caller;
-use crate::view::View;
+use crate::view::{FileEdit, View};
 use annals_core::{Error, Result, Scope, visible_json};
 
 /// An error as in RFC 9457.
@@ -30,6 +30,9 @@ pub(super) struct ProblemDocument {
     /// Identifies the entry in the server's log that has the cause; only if the server failed
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
+    /// Edits of a file whose content is not known, the latest last; only for lineage
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edits: Vec<FileEdit>,
 }
 
 /// The error responses that every route may return.
@@ -64,11 +67,12 @@ pub struct Refusal {
     pub hint: Option<String>,
     /// Id of the log entry that has the cause.
     pub request_id: Option<String>,
+    pub edits: Vec<FileEdit>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
-        Refusal { status, detail: detail.into(), hint: None, request_id: None }
+        Refusal { status, detail: detail.into(), hint: None, request_id: None, edits: Vec::new() }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
@@ -105,6 +109,7 @@ impl IntoResponse for Refusal {
             detail: self.detail,
             hint: self.hint,
             request_id: self.request_id,
+            edits: self.edits,
         };
         let body = visible_json(serde_json::to_vec(&document).unwrap_or_default());
         let kind = HeaderValue::from_static("application/problem+json");
@@ -122,14 +127,25 @@ pub(super) async fn answer<T: Serialize>(
     headers: HeaderMap,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let found = with_view(app, caller, move |view| {
-        let found = question(view)?;
-        Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?.map(visible_json))
+    answer_or_refuse(app, caller, headers, move |view| Ok(question(view)?.map(Ok))).await
+}
+
+/// The same, for a question whose answer may be a refusal.
+pub(super) async fn answer_or_refuse<T: Serialize>(
+    app: Arc<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    question: impl FnOnce(&View<'_>) -> Result<Option<std::result::Result<T, Refusal>>> + Send + 'static,
+) -> Response {
+    let found = with_view(app, caller, move |view| match question(view)? {
+        Some(Ok(found)) => Ok(Some(Ok(visible_json(serde_json::to_vec(&found)?)))),
+        Some(Err(refusal)) => Ok(Some(Err(refusal))),
+        None => Ok(None),
     });
     match found.await {
-        Ok(Some(body)) => with_etag(&headers, body),
+        Ok(Some(Ok(body))) => with_etag(&headers, body),
         Ok(None) => Refusal::not_found("not found").into_response(),
-        Err(refusal) => refusal.into_response(),
+        Ok(Some(Err(refusal))) | Err(refusal) => refusal.into_response(),
     }
 }
 

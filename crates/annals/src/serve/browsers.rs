@@ -1,7 +1,7 @@
 //! Browsers: a link or a token starts a session, a cookie continues it. The cookie is worth nothing elsewhere: it is no
 //! token, ends after a week without use, and belongs to one port.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use axum::http::header::{CACHE_CONTROL, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -11,7 +11,7 @@ use super::App;
 use super::access::unauthorized;
 use crate::view::new_token;
 use annals_core::Time;
-use annals_store::{BrowserHolder, NewBrowser};
+use annals_store::{BrowserHolder, NewBrowser, Store};
 
 /// How long a session lasts without being used.
 const LIFE: i64 = 7 * 24 * 3_600;
@@ -92,10 +92,22 @@ impl App {
     ) -> Option<(BrowserHolder, Option<HeaderValue>)> {
         let (app, hash, port) = (self.clone(), self.token_key.hash(cookie), self.port());
         let found = tokio::task::spawn_blocking(move || {
-            let store = app.reader().ok()?;
             let now = (app.now)();
-            let session = store.browser_session(&hash, port, now);
-            app.give_back(store);
+            let session = if app.in_memory {
+                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                writer.browser_session(&hash, port, now)
+            } else {
+                let store = app.reader().ok()?;
+                let session = store.browser_session(&hash, port, now);
+                app.give_back(store);
+                match session {
+                    Ok(None) => app
+                        .memory()
+                        .as_ref()
+                        .map_or(Ok(None), |memory| memory.browser_session(&hash, port, now)),
+                    session => session,
+                }
+            };
             let session = session.ok()??;
             let unused = now.micros().saturating_sub(session.last_used.micros());
             let renews = unused > RENEWED_AFTER * SECOND;
@@ -115,9 +127,25 @@ impl App {
         let (app, hash) = (self.clone(), self.token_key.hash(link));
         let used = tokio::task::spawn_blocking(move || {
             let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.use_browser_link(&hash, (app.now)()).ok().flatten()
+            let now = (app.now)();
+            let was_used = app.used_links.lock().unwrap_or_else(PoisonError::into_inner).contains(&hash);
+            if was_used {
+                return None;
+            }
+            writer.use_browser_link(&hash, now).unwrap_or_else(|error| {
+                // The disk may be full, and whoever opens the link wants to know why.
+                tracing::warn!("cannot use up a link in the archive: {error}");
+                let holder = writer.browser_link(&hash, now).ok().flatten();
+                app.used_links.lock().unwrap_or_else(PoisonError::into_inner).insert(hash);
+                holder
+            })
         });
         used.await.ok().flatten()
+    }
+
+    /// Sessions that the archive cannot take.
+    fn memory(&self) -> MutexGuard<'_, Option<Store>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn start_browser(
@@ -134,8 +162,14 @@ impl App {
             let browser =
                 NewBrowser { hash: &hash, member, port, agent: &agent, expires_at: after(now, LIFE) };
             let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.start_browser(&browser, now).inspect_err(|error| {
-                tracing::error!("cannot start a browser session: {error}");
+            writer.start_browser(&browser, now).or_else(|error| {
+                // On a full disk the session ends with the server.
+                tracing::warn!("cannot keep a browser session in the archive: {error}");
+                let mut memory = app.memory();
+                if memory.is_none() {
+                    *memory = Some(Store::in_memory()?);
+                }
+                memory.as_ref().map_or(Ok(()), |memory| memory.start_browser(&browser, now))
             })
         });
         started.await.is_ok_and(|started| started.is_ok())

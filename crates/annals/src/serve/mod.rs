@@ -9,6 +9,7 @@ mod events;
 mod pages;
 mod refresh;
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -21,13 +22,13 @@ use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
 pub use events::Work;
-pub use refresh::{Refresh, Refreshed};
+pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles};
 
-use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link, source_routes};
+use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, source_routes};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 use events::Events;
-use refresh::Freshness;
+use refresh::{Freshness, HomeWatch};
 
 /// Requests handled at the same time; further ones wait.
 const ANSWERERS: usize = 8;
@@ -67,6 +68,14 @@ struct App {
     readers: Mutex<Vec<Store>>,
     /// The only handle that writes: the last use of tokens, and sessions of browsers.
     writer: Mutex<Store>,
+    /// Sessions of browsers that could not be written, on a disk that is full.
+    memory: Mutex<Option<Store>>,
+    /// Links that were opened then.
+    used_links: Mutex<HashSet<[u8; 32]>>,
+    /// The archive cannot be written, and the writer is in memory.
+    in_memory: bool,
+    /// The owner's token then, if the archive has none.
+    passing_token: Option<String>,
     door: Door,
     port: OnceLock<u16>,
     token_key: TokenKey,
@@ -74,6 +83,7 @@ struct App {
     freshness: Freshness,
     events: Arc<Events>,
     secrets: api::secrets::Secrets,
+    started: Time,
     /// Becomes true when the server stops.
     stop: tokio::sync::watch::Sender<bool>,
     turns: Semaphore,
@@ -103,41 +113,72 @@ impl App {
     }
 }
 
-/// Opens the archive for writing, or to be read where it cannot be written.
-fn open_archive(home: &Path) -> Result<Store> {
-    match Store::open(home) {
-        Ok(store) => Ok(store),
-        Err(error) => match Store::open_to_read(home) {
-            Ok(Some(store)) => Ok(store),
-            Ok(None) | Err(_) => Err(error.into()),
-        },
+/// Who may enter: in the archive, or in memory where that cannot be written.
+struct Doors {
+    /// Has the sessions of browsers.
+    store: Store,
+    /// The sessions of browsers end with the server.
+    in_memory: bool,
+    token: String,
+    token_key: TokenKey,
+    links: [String; 2],
+}
+
+impl Doors {
+    fn open(home: &Path, now: Time) -> Result<Doors> {
+        let written = Store::open(home).map_err(Error::from).and_then(|store| {
+            let token_key = TokenKey::of(&store)?;
+            Doors::of(store, local_token, token_key, now)
+        });
+        written.or_else(|error| {
+            // On a read-only or full disk.
+            let Ok(Some(archive)) = Store::open_to_read(home) else { return Err(error) };
+            let token = local_token(&archive)?;
+            let token_key = TokenKey::of(&archive)?;
+            let doors = Doors::of(Store::in_memory()?, |_| Ok(token), token_key, now)?;
+            Ok(Doors { in_memory: true, ..doors })
+        })
+    }
+
+    fn of(
+        store: Store,
+        token: impl FnOnce(&Store) -> Result<String>,
+        token_key: TokenKey,
+        now: Time,
+    ) -> Result<Doors> {
+        let token = token(&store)?;
+        let links = [new_link_with(&token_key, &store, now)?, new_link_with(&token_key, &store, now)?];
+        Ok(Doors { store, in_memory: false, token, token_key, links })
     }
 }
 
 /// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
-    let store = open_archive(&setup.home)?;
-    if !setup.listen.ip().is_loopback() && !store.has_members()? {
+    let Doors { store, in_memory, token, token_key, links } = Doors::open(&setup.home, (setup.now)())?;
+    let archive = Store::open_reader(&setup.home)?;
+    if !setup.listen.ip().is_loopback() && !archive.has_members()? {
         return Err(Error::new(format!(
             "refusing to listen on {}: other machines can reach it and there are no members",
             setup.listen
         ))
         .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
     }
-    let token = local_token(&store)?;
-    let token_key = TokenKey::of(&store)?;
-    let links = [new_link(&store, (setup.now)())?, new_link(&store, (setup.now)())?];
     let events = Arc::new(Events::new());
     let app = Arc::new(App {
         port: OnceLock::new(),
         token_key,
-        door: Door::masking(&store)?,
-        readers: Mutex::new(Vec::new()),
+        door: Door::masking(&archive)?,
+        readers: Mutex::new(vec![archive]),
         writer: Mutex::new(store),
+        memory: Mutex::default(),
+        used_links: Mutex::default(),
+        in_memory,
+        passing_token: in_memory.then(|| token.clone()),
         hosts: setup.hosts,
         freshness: Freshness::new(setup.refresh, events.clone(), setup.now),
         events,
         secrets: api::secrets::Secrets::default(),
+        started: (setup.now)(),
         stop: tokio::sync::watch::Sender::new(false),
         turns: Semaphore::new(
             (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS),
@@ -170,8 +211,8 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let links = links.map(|link| format!("{url}/?once={link}"));
         ready(&Address { url, token, links })?;
         let routes = routes(app.clone());
-        let (_watcher, changed) = refresh::watch(&setup.watch, &app);
-        tokio::spawn(refresh::keep_current(app, changed));
+        let watch = HomeWatch::start(&setup.watch, &app);
+        tokio::spawn(refresh::keep_current(app, watch));
         let mut grace_receiver = stop_receiver.clone();
         let stopped = async move { drop(stop_receiver.wait_for(|stop| *stop).await) };
         // A client that sends half a request, or never reads the response, must not keep the server from stopping.
@@ -191,7 +232,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
 
 fn routes(app: Arc<App>) -> Router {
     let mut router = pages::routes()
-        .route("/healthz", get(api::archive::health))
+        .route("/healthz", get(api::status::health))
         .route("/openapi.json", get(api::openapi::document))
         .route("/docs", get(api::docs::page))
         .route("/api/v1/agent-sessions/sources", get(api::archive::sources))
@@ -203,6 +244,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/sources/{source}/manifest", get(api::archive::manifest))
         .route("/api/v1/sources/{source}/streams/{stream}/records", get(api::archive::records))
         .route("/api/v1/sources/{source}/streams/{stream}/records/{key}", get(api::archive::record))
+        .route("/api/v1/status", get(api::status::status))
         .route("/api/v1/audit", get(api::archive::audit))
         .route("/api/v1/gaps", get(api::archive::gaps))
         .route("/api/v1/sessions", get(api::activity::all_sessions))

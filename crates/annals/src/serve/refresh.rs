@@ -1,5 +1,6 @@
 //! Keeps the archive current while it is served: a cheap refresh on request, nothing while idle.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,8 @@ use tokio::sync::{Mutex, Notify};
 use super::App;
 use super::events::{Events, Work};
 use crate::view::DiskState;
-use annals_core::{Error, Time};
+use annals_core::Time;
+use annals_store::CaptureFailure;
 
 /// Captures new data and reports the state of the homes. Provided by the caller of the server.
 pub type Refresh = Arc<dyn Fn(&dyn Fn(Work)) -> Refreshed + Send + Sync>;
@@ -22,15 +24,42 @@ pub struct Refreshed {
     pub disk: Vec<DiskState>,
     /// Something was new: such a refresh takes longer than the next one.
     pub news: bool,
-    /// Why nothing could be captured.
-    pub failure: Option<Error>,
+    pub outcome: RefreshOutcome,
 }
 
-/// Consecutive refreshes that failed.
+/// How a refresh ended.
+pub enum RefreshOutcome {
+    /// Everything that can be read is in the archive.
+    Captured { unreadable: Option<UnreadableFiles> },
+    /// Another process is capturing.
+    Waiting(String),
+    /// Nothing could be captured.
+    Failed(CaptureFailure),
+}
+
+/// Files of clients that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefreshFailure {
-    pub since: Time,
+pub struct UnreadableFiles {
+    pub since: String,
+    /// For the log.
     pub what: String,
+}
+
+/// What keeps new data out of the archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub failure: Option<CaptureFailure>,
+    pub unreadable: Option<UnreadableFiles>,
+    /// Who is writing to the archive, if it is another process.
+    pub waiting: Option<String>,
+}
+
+impl Trouble {
+    /// Since when something is not captured.
+    pub(super) fn since(&self) -> Option<String> {
+        let failing = self.failure.as_ref().map(|failure| failure.since.rfc3339());
+        failing.into_iter().chain(self.unreadable.as_ref().map(|files| files.since.clone())).min()
+    }
 }
 
 /// How long a request waits for a refresh.
@@ -49,7 +78,7 @@ pub(super) struct Freshness {
     refresh: Option<Refresh>,
     last: Arc<Mutex<Option<LastRefresh>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
-    failure: Arc<RwLock<Option<RefreshFailure>>>,
+    trouble: Arc<RwLock<Trouble>>,
     now: fn() -> Time,
     /// The directories are watched, and nothing changed since the last refresh.
     watched: AtomicBool,
@@ -75,7 +104,7 @@ impl Freshness {
         Freshness {
             refresh,
             now,
-            failure: Arc::default(),
+            trouble: Arc::default(),
             last: Arc::default(),
             disk: Arc::default(),
             watched: AtomicBool::new(false),
@@ -88,8 +117,13 @@ impl Freshness {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn failure(&self) -> Option<RefreshFailure> {
-        self.failure.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn trouble(&self) -> Trouble {
+        self.trouble.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the archive is refreshed at all.
+    pub(super) fn is_on(&self) -> bool {
+        self.refresh.is_some()
     }
 
     /// Only one request refreshes at a time; the others use the current data, except until the first refresh has
@@ -110,8 +144,8 @@ impl Freshness {
             return;
         }
         self.changed.store(false, Ordering::Relaxed);
-        let (disk, events, failure, now) =
-            (self.disk.clone(), self.events.clone(), self.failure.clone(), (self.now)());
+        let (disk, events, trouble, now) =
+            (self.disk.clone(), self.events.clone(), self.trouble.clone(), (self.now)());
         let running = tokio::task::spawn_blocking(move || {
             let mut last = last;
             let started = Instant::now();
@@ -123,10 +157,16 @@ impl Freshness {
                 Err(_) => Refreshed {
                     disk: disk.read().unwrap_or_else(PoisonError::into_inner).clone(),
                     news: false,
-                    failure: Some(Error::new("the refresh panicked").hint("annals sync -v")),
+                    outcome: RefreshOutcome::Failed(CaptureFailure {
+                        since: now,
+                        what: "the refresh panicked".to_owned(),
+                        hint: Some("annals sync -v".to_owned()),
+                        files: Vec::new(),
+                        file_count: 0,
+                    }),
                 },
             };
-            note_failure(&failure, refreshed.failure.as_ref(), now);
+            note_outcome(&trouble, refreshed.outcome);
             if refreshed.news {
                 events.news();
             }
@@ -142,77 +182,118 @@ impl Freshness {
     fn is_worth_it(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
             || !self.watched.load(Ordering::Relaxed)
-            || self.failure().is_some()
+            || self.trouble().failure.is_some()
     }
 }
 
 /// Remembers since when refreshes fail; each new cause is logged once.
-fn note_failure(noted: &RwLock<Option<RefreshFailure>>, error: Option<&Error>, now: Time) {
+fn note_outcome(noted: &RwLock<Trouble>, outcome: RefreshOutcome) {
     let mut noted = noted.write().unwrap_or_else(PoisonError::into_inner);
-    match (error, noted.as_ref()) {
-        (Some(error), Some(before)) if before.what == error.what => {}
-        (Some(error), before) => {
-            let since = before.map_or(now, |before| before.since);
-            tracing::error!("cannot capture new data: {}", error.chain());
-            *noted = Some(RefreshFailure { since, what: error.what.clone() });
+    match outcome {
+        RefreshOutcome::Waiting(what) => noted.waiting = Some(what),
+        RefreshOutcome::Failed(mut failure) => {
+            noted.waiting = None;
+            let before = noted.failure.as_ref();
+            if before.is_none_or(|before| before.what != failure.what) {
+                let (count, files) = (failure.file_count, failure.files.join(", "));
+                tracing::error!(
+                    "cannot capture new data: {}; not captured: {count} files: {files}",
+                    failure.what
+                );
+            }
+            failure.since = before.map_or(failure.since, |before| before.since.min(failure.since));
+            noted.failure = Some(failure);
         }
-        (None, Some(before)) => {
-            tracing::info!("new data is captured again, after failing since {}", before.since.rfc3339());
-            *noted = None;
+        RefreshOutcome::Captured { unreadable } => {
+            noted.waiting = None;
+            if let Some(before) = noted.failure.take() {
+                tracing::info!("new data is captured again, after failing since {}", before.since.rfc3339());
+            }
+            if let Some(files) = unreadable.as_ref().filter(|files| noted.unreadable.as_ref() != Some(*files))
+            {
+                tracing::warn!("{}", files.what);
+            }
+            noted.unreadable = unreadable;
         }
-        (None, None) => {}
     }
 }
 
-/// Watches these directories for as long as the watcher lives. If they cannot be watched, refreshes on request and at
-/// intervals must suffice.
-pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatcher>, Arc<Notify>) {
-    let wake = Arc::new(Notify::new());
-    let (notifier, changed) = (wake.clone(), app.freshness.changed.clone());
-    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            changed.store(true, Ordering::Relaxed);
-            notifier.notify_one();
+/// Watches the homes for as long as it lives. If they cannot be watched, refreshes on request and at intervals must
+/// suffice.
+pub(super) struct HomeWatch {
+    watcher: Option<RecommendedWatcher>,
+    homes: Vec<PathBuf>,
+    /// Homes that exist and are watched.
+    followed: HashSet<PathBuf>,
+    changed: Arc<AtomicBool>,
+    wake: Arc<Notify>,
+}
+
+impl HomeWatch {
+    pub(super) fn start(homes: &[PathBuf], app: &App) -> HomeWatch {
+        let mut watch = HomeWatch::of(homes.to_vec(), app.freshness.changed.clone());
+        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
+        watch
+    }
+
+    fn of(homes: Vec<PathBuf>, changed: Arc<AtomicBool>) -> HomeWatch {
+        let wake = Arc::new(Notify::new());
+        let (notifier, noted) = (wake.clone(), changed.clone());
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                noted.store(true, Ordering::Relaxed);
+                notifier.notify_one();
+            }
+        });
+        HomeWatch { watcher: watcher.ok(), homes, followed: HashSet::new(), changed, wake }
+    }
+
+    /// Watches homes that exist by now, and where the others would be created. Returns whether all are watched.
+    fn follow(&mut self) -> bool {
+        let HomeWatch { watcher: Some(watcher), homes, followed, changed, wake } = self else { return false };
+        let mut all = true;
+        for home in homes.iter() {
+            if !home.is_dir() {
+                followed.remove(home);
+                let above = home.ancestors().skip(1).find(|above| above.is_dir());
+                all &= above.is_some_and(|above| {
+                    followed.iter().any(|home| above.starts_with(home))
+                        || watcher.watch(above, RecursiveMode::NonRecursive).is_ok()
+                });
+            } else if !followed.contains(home) {
+                let is_watched = watcher.watch(home, RecursiveMode::Recursive).is_ok();
+                all &= is_watched;
+                if is_watched {
+                    followed.insert(home.clone());
+                    // Something may have been written before.
+                    changed.store(true, Ordering::Relaxed);
+                    wake.notify_one();
+                }
+            }
         }
-    });
-    let Ok(mut watcher) = watcher else { return (None, wake) };
-    let mut watch = |folder: &PathBuf| match folder.is_dir() {
-        true => watcher.watch(folder, RecursiveMode::Recursive).is_ok(),
-        // A home that does not exist yet would be created here.
-        false => folder
-            .ancestors()
-            .skip(1)
-            .find(|above| above.is_dir())
-            .is_some_and(|above| watcher.watch(above, RecursiveMode::NonRecursive).is_ok()),
-    };
-    let watching: Vec<bool> = folders.iter().map(&mut watch).collect();
-    let all = watching.into_iter().all(|watching| watching);
-    app.freshness.watched.store(all, Ordering::Relaxed);
-    (Some(watcher), wake)
+        all
+    }
 }
 
 /// Refreshes at the start, after changes, and at intervals.
-pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
+pub(super) async fn keep_current(app: Arc<App>, mut watch: HomeWatch) {
     loop {
         app.freshness.refresh_on_request().await;
         // Changes during a pause are not lost.
         if !app.freshness.changed.load(Ordering::Relaxed) {
-            drop(tokio::time::timeout(SELDOM, changed.notified()).await);
+            drop(tokio::time::timeout(SELDOM, watch.wake.notified()).await);
         }
         // Clients write a line at a time: one refresh for many lines.
         tokio::time::sleep(GATHER).await;
+        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
+    use std::sync::atomic::AtomicUsize;
 
-    use super::{CHEAP, Freshness, LastRefresh, PAUSE, Refresh, Refreshed};
-    use crate::serve::events::Events;
-    use annals_core::{Error, Time};
+    use super::*;
 
     #[test]
     fn a_long_refresh_is_followed_by_a_pause_and_needs_a_reason() {
@@ -227,14 +308,27 @@ mod tests {
         assert!(due(long, long * PAUSE, true));
     }
 
+    fn failure(what: &str, since: Time) -> CaptureFailure {
+        let files = vec!["/a.jsonl".to_owned()];
+        CaptureFailure { since, what: what.to_owned(), hint: None, files, file_count: 1 }
+    }
+
+    fn count_of(count: &AtomicUsize) -> i64 {
+        count.load(Ordering::Relaxed) as i64 - 1
+    }
+
     /// Counts refreshes; each finds something new, unless it fails.
     fn counting(fails: bool) -> (Freshness, Arc<AtomicUsize>) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
         let refresh: Refresh = Arc::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
-            let failure = fails.then(|| Error::new("disk full"));
-            Refreshed { disk: Vec::new(), news: true, failure }
+            let since = Time::from_seconds(7 + count_of(&counted));
+            let outcome = match fails {
+                true => RefreshOutcome::Failed(failure("disk full", since)),
+                false => RefreshOutcome::Captured { unreadable: None },
+            };
+            Refreshed { disk: Vec::new(), news: true, outcome }
         });
         (Freshness::new(Some(refresh), Arc::new(Events::new()), || Time::from_seconds(7)), count)
     }
@@ -250,7 +344,7 @@ mod tests {
             wait(freshness.refresh_on_request());
             assert_eq!(count.load(Ordering::Relaxed), request);
         }
-        assert!(freshness.failure().is_none());
+        assert_eq!(freshness.trouble(), Trouble::default());
     }
 
     #[test]
@@ -258,9 +352,52 @@ mod tests {
         let (freshness, count) = counting(true);
         wait(freshness.refresh_on_request());
         wait(freshness.refresh_on_request());
-        let failure = freshness.failure().unwrap();
-        assert_eq!((failure.what.as_str(), failure.since), ("disk full", Time::from_seconds(7)));
+        let trouble = freshness.trouble();
+        assert_eq!(trouble.failure, Some(failure("disk full", Time::from_seconds(7))));
+        assert_eq!(trouble.since(), Some(Time::from_seconds(7).rfc3339()));
         assert_eq!(count.load(Ordering::Relaxed), 2);
         assert!(freshness.is_worth_it());
+    }
+
+    /// A client that is installed while the server runs is watched like the others, however deep its home is.
+    #[test]
+    fn homes_that_appear_later_are_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("a/b/home");
+        let changed = Arc::new(AtomicBool::new(false));
+        let mut watch = HomeWatch::of(vec![home.clone()], changed.clone());
+        let mut notices = |what: &str, change: &dyn Fn()| {
+            changed.store(false, Ordering::Relaxed);
+            change();
+            let started = Instant::now();
+            while !changed.load(Ordering::Relaxed) {
+                assert!(started.elapsed() < Duration::from_secs(30), "{what} went unnoticed");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(watch.follow());
+        };
+        notices("nothing yet", &|| changed.store(true, Ordering::Relaxed));
+        notices("a directory above", &|| std::fs::create_dir(folder.path().join("a")).unwrap());
+        notices("the home", &|| std::fs::create_dir_all(&home).unwrap());
+        notices("a directory in it", &|| std::fs::create_dir(home.join("sessions")).unwrap());
+        notices("a file below", &|| std::fs::write(home.join("sessions/one.jsonl"), "{}").unwrap());
+        notices("the end of the home", &|| std::fs::remove_dir_all(&home).unwrap());
+        notices("another home", &|| std::fs::create_dir_all(home.join("sessions")).unwrap());
+        notices("a file below that", &|| std::fs::write(home.join("sessions/two.jsonl"), "{}").unwrap());
+    }
+
+    #[test]
+    fn trouble_ends_with_its_cause() {
+        let noted = RwLock::new(Trouble::default());
+        let now = || noted.read().unwrap().clone();
+        note_outcome(&noted, RefreshOutcome::Waiting("`annals sync`".to_owned()));
+        assert_eq!((now().waiting.as_deref(), now().since()), (Some("`annals sync`"), None));
+        let files = UnreadableFiles { since: "2026".to_owned(), what: "denied".to_owned() };
+        note_outcome(&noted, RefreshOutcome::Captured { unreadable: Some(files) });
+        assert_eq!((now().waiting, now().since().as_deref()), (None, Some("2026")));
+        note_outcome(&noted, RefreshOutcome::Failed(failure("disk full", Time::from_seconds(7))));
+        assert_eq!(now().since(), Some(Time::from_seconds(7).rfc3339()), "the older of both");
+        note_outcome(&noted, RefreshOutcome::Captured { unreadable: None });
+        assert_eq!(now(), Trouble::default());
     }
 }

@@ -17,6 +17,12 @@ pub fn local_token(store: &Store) -> Result<String> {
     Ok(stored.map_or_else(new_token, |stored| String::from_utf8_lossy(&stored).into_owned()))
 }
 
+/// The same, if the archive has one.
+pub fn stored_local_token(store: &Store) -> Result<Option<String>> {
+    let stored = store.setting("local_token")?;
+    Ok(stored.map(|stored| String::from_utf8_lossy(&stored).into_owned()))
+}
+
 /// Replaces the token of the local user, and logs out the browsers that had it.
 pub fn rotate_local_token(store: &Store) -> Result<String> {
     let token = new_token();
@@ -29,9 +35,14 @@ const LINK_LIFE: i64 = 24 * 3_600_000_000;
 
 /// The secret part of a link that logs a browser of the owner in, once.
 pub fn new_link(store: &Store, now: Time) -> Result<String> {
+    new_link_with(&TokenKey::of(store)?, store, now)
+}
+
+/// The same with the key of another archive.
+pub fn new_link_with(key: &TokenKey, store: &Store, now: Time) -> Result<String> {
     let link = new_token();
     let expires_at = Time::from_micros(now.micros().saturating_add(LINK_LIFE));
-    store.add_browser_link(&TokenKey::of(store)?.hash(&link), None, expires_at)?;
+    store.add_browser_link(&key.hash(&link), None, expires_at)?;
     Ok(link)
 }
 

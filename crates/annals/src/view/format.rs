@@ -7,6 +7,16 @@ use jiff::tz::TimeZone;
 
 use annals_core::Time;
 
+/// The first day of the month after one like `2026-03`.
+pub fn month_after(month: &str) -> String {
+    let (year, number) = month.split_once('-').unwrap_or((month, ""));
+    match (year.parse::<i32>(), number.parse::<u32>()) {
+        (Ok(year), Ok(12)) => format!("{:04}-01-01", year + 1),
+        (Ok(year), Ok(number)) => format!("{year:04}-{:02}-01", number + 1),
+        _ => String::new(),
+    }
+}
+
 /// With separators: `1,234,567`.
 pub fn number(count: impl TryInto<i64>) -> String {
     let count = count.try_into().unwrap_or(i64::MAX);

@@ -1,6 +1,7 @@
 //! The library: skills, prompts, rules, instructions and memory of all sources, at any time, with their versions.
 
 use serde::Serialize;
+use serde_json::Value;
 use similar::TextDiff;
 use utoipa::ToSchema;
 
@@ -17,6 +18,8 @@ pub struct LibraryQuery {
     pub kind: Option<String>,
     /// Only items of this repository, and the user's.
     pub project: Option<String>,
+    /// Only items that are in effect in a session with these native fields.
+    pub session: Option<Value>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +61,11 @@ impl View<'_> {
                     (Some(wanted), Some((project, _))) => wanted != project,
                     _ => false,
                 };
-                if !elsewhere {
+                let applies = match &query.session {
+                    Some(session) => source.applies(stream.name, &row.key, session),
+                    None => true,
+                };
+                if applies && !elsewhere {
                     items.push(item);
                 }
             }
@@ -129,13 +136,16 @@ impl View<'_> {
     pub(super) fn history_texts(
         &self,
         query: &LibraryQuery,
+        is_wanted: &mut dyn FnMut(&ItemRow) -> bool,
         visit: &mut dyn FnMut(&str, &str),
     ) -> Result<()> {
         let mut contents = self.archive.contents();
         for (source, stream) in shelves(query) {
             let name = source.manifest().source;
             for key in self.archive.item_keys(name, stream.name)? {
-                for row in &self.archive.item_versions(name, stream.name, &key)? {
+                for row in
+                    self.archive.item_versions(name, stream.name, &key)?.iter().filter(|row| is_wanted(row))
+                {
                     let text = shown_text(self.door, source, stream, &mut contents, row)?;
                     visit(&text, &row.changed_at.rfc3339());
                 }

@@ -14,19 +14,29 @@ mod session;
 mod tape;
 mod usage;
 
-pub use access::{TokenKey, local_token, new_link, new_token, rotate_local_token};
+pub use access::{
+    TokenKey, local_token, new_link, new_link_with, new_token, rotate_local_token, stored_local_token,
+};
 pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
+pub use audit::failures::{FailureView, archive_failure};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
-pub use audit::secrets::SecretView;
+pub use audit::secrets::{ScannedArchive, SecretView};
 pub use audit::status::{DiskState, SourceState, find_source, source_labels, source_routes};
 pub use audit::{Audit, IndexAudit, OnDisk, Unaccounted};
 pub use context::View;
 pub use door::Door;
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
-pub use lineage::known::{Lineage, LineageQuery};
+pub use lineage::files::{FileEdit, FileList, UnseenFile};
+pub use lineage::known::{FoundFile, Lineage, LineageQuery};
+pub use lineage::over_time::{
+    CommittedLine, FileState, MonthShares, MonthSums, SURVIVAL_DAYS, Survival, WrittenByMonth, follow,
+};
 pub use lineage::surviving_lines::Survivor;
-pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame_sums};
+pub use lineage::{
+    Blame, BlameSpan, BlameSums, CodeFile, Evidence, EvidenceKind, LineGrades, Origin, Share, Statement,
+    blame_sums,
+};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]

@@ -8,10 +8,11 @@ use serde_json::json;
 use super::sources;
 use crate::cli::ui::progress::Bar;
 use crate::cli::{Context, Outcome, now};
-use crate::collect::{Lock, Progress, compare_rows};
+use crate::collect::{Lock, Progress, compare_rows, compare_sample};
 use crate::view::format::{counted, size};
 use crate::view::{Door, Finding, View, examine};
 use annals_core::{Result, Shown, SourceStatus};
+use annals_store::Store;
 
 /// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -20,7 +21,7 @@ const MOST_KINDS: usize = 10;
 
 #[derive(Args)]
 pub struct DoctorArguments {
-    /// Also compare all rows with the archived files, which takes as long as a rebuild
+    /// Compare all rows with the archived files instead of a sample, which takes as long as a rebuild
     #[arg(long)]
     deep: bool,
 }
@@ -34,6 +35,9 @@ pub fn run(context: &mut Context, options: &DoctorArguments) -> Result<Outcome> 
             let view = context.view(&store, &door);
             // What cannot be counted is among the findings already.
             findings.extend(new_kinds(&view).unwrap_or_default());
+            if !options.deep && findings.iter().all(|finding| finding.ok) {
+                findings.push(sample(&store, &door));
+            }
             findings
         }
         Err(error) => vec![Finding {
@@ -76,6 +80,24 @@ pub fn run(context: &mut Context, options: &DoctorArguments) -> Result<Outcome> 
         }
     }
     Ok(if well { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// Compares the rows of some files with those that their archived bytes give.
+fn sample(store: &Store, door: &Door) -> Finding {
+    let mut seed = [0; 32];
+    // Without randomness the sample is the same every time.
+    let _ = getrandom::fill(&mut seed);
+    let (ok, what) = match compare_sample(store, seed, now()) {
+        Ok(sampled) if sampled.differing.is_empty() => {
+            let all = counted(sampled.files, "file");
+            (true, format!("rows of {} of {all} match their content (--deep compares all)", sampled.compared))
+        }
+        Ok(sampled) => (false, sampled.differing.join("; ")),
+        // Rows that cannot be read differ.
+        Err(error) => (false, error.what),
+    };
+    let hint = Some("annals rebuild".into()).filter(|_| !ok);
+    Finding { check: "sample", ok, what: door.show(&what), hint }
 }
 
 /// Compares all rows with those that the archived files give.

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::sync::{collect, collect_live, gaps_only, parse_source, print_stops};
 use crate::cli::live::print_time_left;
+use crate::cli::source_name;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
@@ -20,7 +21,7 @@ pub struct GapsArguments {
     #[command(subcommand)]
     action: Option<Action>,
     /// List only gaps of this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// Also list gaps that were recovered or given up
     #[arg(long)]
@@ -38,7 +39,7 @@ enum Action {
         #[arg(long, conflicts_with = "keys")]
         all: bool,
         /// Retry only gaps of this source
-        #[arg(long, value_name = "SOURCE")]
+        #[arg(long, value_name = "SOURCE", value_parser = source_name)]
         source: Option<String>,
     },
 }

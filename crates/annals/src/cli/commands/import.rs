@@ -1,6 +1,6 @@
 //! `annals import`: imports exports and traces, and reports what each path was recognised as.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 use crate::cli::settings::Declared;
 use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
-use crate::cli::{Context, Outcome};
-use crate::collect::{ContainerReport, ImportOptions, Lock, MemberReport, import, importing};
+use crate::cli::{Context, Outcome, git};
+use crate::collect::{
+    ContainerReport, Environment, ImportOptions, Lock, MemberReport, RepositoryImport, import,
+    import_repository, importing,
+};
 use crate::view::Door;
 use crate::view::format::{counted, number, size};
-use annals_core::Result;
+use annals_core::{Error, Result};
+use annals_sources::git::{AUTHORSHIP_NOTES, transcripts_in};
 use annals_sources::{IntakeOptions, by_name};
 
 /// Members of one kind that are listed by name without --verbose.
@@ -25,8 +29,11 @@ const LISTED: usize = 3;
 )]
 pub struct ImportArguments {
     /// Exports and traces: files, directories or zip archives
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "git")]
     paths: Vec<PathBuf>,
+    /// Import the transcripts that Entire keeps in this git repository
+    #[arg(long, value_name = "REPO", conflicts_with_all = ["paths", "with_files"])]
+    git: Option<PathBuf>,
     /// Also import attached images, audio and other files
     #[arg(long)]
     with_files: bool,
@@ -48,7 +55,10 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let settings = Declared(&config);
     let environment = settings.environment(1);
     let mut bar = Bar::new(context.quiet);
-    let reports = import(&import_options, &environment, &mut bar)?;
+    let reports = match &options.git {
+        Some(repository) => vec![import_git(repository, options, &environment, &mut bar)?],
+        None => import(&import_options, &environment, &mut bar)?,
+    };
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
     if context.json {
@@ -66,7 +76,10 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
         }
     }
     let unknown = reports.iter().all(|report| !report.is_recognised());
-    if unknown && !context.quiet {
+    if let (true, false, Some(repository)) = (unknown, context.quiet, &options.git) {
+        let repository = door.show(&repository.to_string_lossy());
+        context.output.note(format!("no transcripts, notes or trailers of assistants in {repository}"));
+    } else if unknown && !context.quiet {
         let known: Vec<&str> = importing().map(|source| source.manifest().label).collect();
         context.output.note(format!("nothing recognised; annals imports data from {}", known.join(" and ")));
         for source in importing() {
@@ -74,6 +87,47 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
         }
     }
     Ok(if unknown { Outcome::Nothing } else { Outcome::Done })
+}
+
+/// Imports transcripts from a repository, and reports the notes and trailers that `annals blame` reads there.
+fn import_git(
+    repository: &Path,
+    options: &ImportArguments,
+    environment: &Environment<'_>,
+    bar: &mut Bar,
+) -> Result<ContainerReport> {
+    let folder = repository
+        .canonicalize()
+        .map_err(|error| Error::new(format!("cannot read {}: {error}", repository.display())))?;
+    let top = git::top_of(&folder).ok_or_else(|| {
+        Error::new(format!("not in a git repository: {}", repository.display()))
+            .hint("--git needs git and a repository")
+    })?;
+    let mut transcripts = Vec::new();
+    for reference in git::checkpoint_refs(&top) {
+        transcripts.extend(transcripts_in(&git::tree_of(&top, &reference)));
+    }
+    let blobs = git::Blobs { folder: &top };
+    let member = options.member.as_deref();
+    let state = git::checkpoint_state(&top).map(|(_, state)| state);
+    let import = RepositoryImport { path: &top, state, transcripts, blobs: &blobs, member };
+    let mut report = import_repository(&import, environment, bar)?;
+    let notes = git::notes_of(&top, AUTHORSHIP_NOTES).len();
+    let trailers = git::commits_with_trailers(&top);
+    for (name, count, unit) in [(AUTHORSHIP_NOTES, notes, "note"), ("trailers", trailers, "commit")] {
+        if count > 0 {
+            report.members.push(MemberReport {
+                name: name.to_owned(),
+                bytes: 0,
+                verdict: "evidence",
+                source: None,
+                what: counted(count, unit),
+                elements: count as u64,
+                aside: 0,
+            });
+        }
+    }
+    Ok(report)
 }
 
 fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result<()> {
@@ -97,6 +151,7 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
         let description = match verdict {
             "taken" => format!("imported as {what}"),
             "opened" => "opened".to_owned(),
+            "evidence" => format!("read by `annals blame` from the repository, {what}"),
             "left_out" => format!("skipped, {what}"),
             "refused" => format!("refused, {what}"),
             _ => "not recognised, skipped".to_owned(),

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::source_name;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
@@ -13,7 +14,7 @@ use annals_core::{Result, Time};
 #[derive(Args)]
 pub struct LibraryArguments {
     /// List only items of this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// List only this kind: skills, prompts, memory_notes, …
     #[arg(long, value_name = "KIND")]
@@ -34,7 +35,11 @@ pub fn run(context: &mut Context, options: &LibraryArguments) -> Result<Outcome>
         Some(text) => time::parse(text, now())?,
         None => Time::from_micros(i64::MAX),
     };
-    let query = LibraryQuery { source: options.source.clone(), kind: options.kind.clone(), project: None };
+    let query = LibraryQuery {
+        source: options.source.clone(),
+        kind: options.kind.clone(),
+        ..LibraryQuery::default()
+    };
     match &options.history {
         Some(item) => show_history(context, &query, item),
         None => list(context, &query, then),

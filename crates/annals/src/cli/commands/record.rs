@@ -14,7 +14,7 @@ use annals_sources::{by_format, registry};
 
 #[derive(Args)]
 pub struct RecordArguments {
-    /// Transcript as its client wrote it, optionally compressed (`.zst`)
+    /// Transcript as its client wrote it, optionally compressed (`.zst`); `-` for standard input
     #[arg(value_name = "FILE", required_unless_present = "stdin", conflicts_with = "stdin")]
     file: Option<PathBuf>,
     /// Read the transcript from standard input
@@ -47,11 +47,12 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
         resolve: false,
         read_text: options.read_text,
     };
-    let path = options.file.as_ref().map(|path| path.to_string_lossy().replace('\\', "/"));
+    let named = options.file.as_ref().filter(|file| file.as_os_str() != "-");
+    let path = named.map(|path| path.to_string_lossy().replace('\\', "/"));
     let compressed = path.as_deref().is_some_and(|path| path.ends_with(".zst"));
     let plain = path.as_deref().map(|path| path.strip_suffix(".zst").unwrap_or(path));
     let is_document = plain.is_some_and(|path| path.ends_with(".json"));
-    let mut input: Box<dyn Read> = match &options.file {
+    let mut input: Box<dyn Read> = match named {
         Some(file) => {
             let opened = File::open(file)
                 .map_err(|error| Error::new(format!("cannot read {}: {error}", file.display())))?;

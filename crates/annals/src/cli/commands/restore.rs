@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::sync::parse_source;
+use crate::cli::source_name;
 use crate::cli::{Context, Outcome};
 use crate::collect::{Restored, restore};
 use crate::view::format::{counted, size};
@@ -20,7 +21,7 @@ use annals_core::Result;
 )]
 pub struct RestoreArguments {
     /// Restore only this source, directly into the directory
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// Directory to write to; existing files are never overwritten
     #[arg(long, value_name = "DIR")]

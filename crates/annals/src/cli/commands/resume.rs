@@ -17,8 +17,10 @@ use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
 #[derive(Args)]
-#[command(after_help = "Without words, sessions of this directory come first. On a terminal you choose from a list; \
-                        otherwise the command for the best match is printed and nothing is started.")]
+#[command(
+    after_help = "Without words, sessions of this directory come first. On a terminal you choose from a list; \
+                        otherwise the command for the best match is printed and nothing is started."
+)]
 pub struct ResumeArguments {
     /// Words of the title or directory, words of the conversation, or a session id
     #[arg(value_name = "WORDS")]
@@ -47,7 +49,9 @@ pub fn run(context: &mut Context, options: &ResumeArguments) -> Result<Outcome> 
     };
     if context.json {
         let directory = first.cwd.as_ref().map(|cwd| cwd.as_str());
-        context.output.json(&json!({"session": first, "directory": directory, "command": resume_line(first)}))?;
+        context
+            .output
+            .json(&json!({"session": first, "directory": directory, "command": resume_line(first)}))?;
         return Ok(Outcome::Done);
     }
     let interactive = context.output.is_terminal() && std::io::stdin().is_terminal();
@@ -146,7 +150,10 @@ fn start(session: &SessionView) -> Result<Outcome> {
     if let Some(cwd) = session.cwd.as_ref().map(|cwd| cwd.as_str()) {
         if !Path::new(cwd).is_dir() {
             return Err(Error::new(format!("the session's directory {cwd} does not exist on this machine"))
-                .hint(format!("run `{}` in the directory where you want to continue", session.resume_command)));
+                .hint(format!(
+                    "run `{}` in the directory where you want to continue",
+                    session.resume_command
+                )));
         }
         command.current_dir(cwd);
     }

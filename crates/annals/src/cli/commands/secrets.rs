@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::source_name;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
@@ -14,7 +15,7 @@ use annals_store::SessionFilter;
 #[derive(Args)]
 pub struct SecretsArguments {
     /// List only secrets in this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// List only secrets in sessions that ran in this directory or below it
     #[arg(long, value_name = "DIR")]

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -11,11 +11,13 @@ use serde_json::{Map, Value};
 use super::sources;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome, now};
-use crate::collect::{Lock, Progress, SyncOptions, sync};
+use crate::collect::{Lock, Progress, SyncOptions, note_failure, note_success, sync};
 use crate::config::Config;
-use crate::serve::{Address, Log, Refresh, Refreshed, Setup, Work, serve};
-use annals_core::{Error, Result};
+use crate::serve::{Address, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve};
+use crate::view::{Door, FailureView, View};
+use annals_core::{Error, Result, Scope, Time};
 use annals_sources::registry;
+use annals_store::Store;
 
 #[derive(Args, Default)]
 // `up` has the same options.
@@ -118,6 +120,7 @@ fn homes(config: &Config) -> Vec<PathBuf> {
 
 /// An opportunistic sync. If another process is writing, it does the same work and this one does nothing.
 fn refresh(config: Arc<Config>) -> Refresh {
+    let wait = LockWait::default();
     Arc::new(move |report| {
         let sync_options = SyncOptions {
             sources: registry().to_vec(),
@@ -132,20 +135,63 @@ fn refresh(config: Arc<Config>) -> Refresh {
         let settings = Declared(&config);
         let environment = settings.environment(1);
         let mut progress = ServeProgress { report, work: Work::default() };
-        let (mut news, mut failure) = (false, None);
-        match Lock::take(&config.home, "serve") {
-            // What cannot be read is a gap in the archive; the next refresh retries it.
-            Ok(_lock) => match sync(&sync_options, &environment, &mut progress) {
-                Ok(reports) => news = reports.iter().any(|report| report.totals.captured_bytes > 0),
-                Err(error) => failure = Some(error),
-            },
-            Err(error) if Lock::is_held(&config.home) => {
+        let mut news = false;
+        let captured = match Lock::take(&config.home, "serve") {
+            Ok(_lock) => sync(&sync_options, &environment, &mut progress),
+            Err(error) if Lock::is_held(&config.home) && !wait.is_too_long(now()) => {
                 tracing::debug!("nothing captured: {}", error.what);
+                let outcome = RefreshOutcome::Waiting(error.what);
+                return Refreshed { disk: sources::on_disk(&config), news, outcome };
             }
-            Err(error) => failure = Some(error),
+            Err(error) => Err(error),
+        };
+        if !Lock::is_held(&config.home) {
+            wait.ended();
         }
-        Refreshed { disk: sources::on_disk(&config), news, failure }
+        let outcome = match captured {
+            Ok(reports) => {
+                news = reports.iter().any(|report| report.totals.captured_bytes > 0);
+                note_success(&environment);
+                // What cannot be read is a gap in the archive; the next refresh retries it.
+                let has_gaps = reports.iter().any(|report| report.totals.unreadable > 0);
+                let unreadable = if has_gaps { unreadable_files(&config) } else { None };
+                RefreshOutcome::Captured { unreadable }
+            }
+            Err(error) => {
+                tracing::debug!("cannot capture: {}", error.chain());
+                RefreshOutcome::Failed(note_failure(&environment, &error))
+            }
+        };
+        Refreshed { disk: sources::on_disk(&config), news, outcome }
     })
+}
+
+/// What the archive knows about files that cannot be read.
+fn unreadable_files(config: &Config) -> Option<UnreadableFiles> {
+    let store = Store::open_reader(&config.home).ok()?;
+    let door = Door::masking(&store).ok()?;
+    let failures = View::new(store.scoped(Scope::Owner), &door, now()).failures(None).ok()?;
+    let since = failures.iter().map(|failure| failure.since.clone()).min()?;
+    let sentences: Vec<String> = failures.iter().map(FailureView::sentence).collect();
+    Some(UnreadableFiles { since, what: sentences.join("; ") })
+}
+
+/// How long another process has been writing.
+#[derive(Default)]
+struct LockWait(Mutex<Option<Time>>);
+
+impl LockWait {
+    /// A first sync may take this long; whoever takes longer hangs, or is stopped.
+    const PATIENCE: i64 = 600 * 1_000_000;
+
+    fn is_too_long(&self, now: Time) -> bool {
+        let since = *self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(now);
+        now.micros().saturating_sub(since.micros()) >= LockWait::PATIENCE
+    }
+
+    fn ended(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// Reports the progress of a refresh to open pages.
@@ -167,4 +213,19 @@ impl Progress for ServeProgress<'_> {
     }
 
     fn end(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_never_released_is_a_failure() {
+        let (wait, start) = (LockWait::default(), Time::from_seconds(1_000));
+        let later = |seconds: i64| Time::from_seconds(1_000 + seconds);
+        assert!(!wait.is_too_long(start) && !wait.is_too_long(later(599)));
+        assert!(wait.is_too_long(later(600)));
+        wait.ended();
+        assert!(!wait.is_too_long(later(700)), "another process");
+    }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cli::source_name;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
@@ -21,7 +22,7 @@ pub struct SessionsArguments {
     #[arg(long, short)]
     all: bool,
     /// List only sessions of this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// List only sessions that ran in this directory or below it
     #[arg(long, value_name = "DIR")]

@@ -185,6 +185,7 @@ fn in_force(view: &View<'_>, session: &SessionView) -> Result<Vec<LibraryItem>> 
         source: Some(session.source.clone()),
         kind: None,
         project: Some(session.cwd.as_ref().map_or_else(String::new, ToString::to_string)),
+        session: Some(serde_json::to_value(&session.native)?),
     };
     let mut items = view.library(&query, then)?;
     items.retain(|item| item.family != Family::Settings);

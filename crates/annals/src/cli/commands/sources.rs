@@ -10,15 +10,19 @@ use crate::cli::{Context, Outcome};
 use crate::collect::survey_homes;
 use crate::config::Config;
 use crate::view::format::{counted, number, size};
-use crate::view::{DiskState, Door, SourceCard, cards_without_archive};
+use crate::view::{DiskState, Door, FailureView, SourceCard, archive_failure, cards_without_archive};
 use annals_core::{Result, SourceStatus};
 use annals_sources::registry;
+use annals_store::remembered_failure;
 
 #[derive(Args)]
 pub struct SourcesArguments {
     /// List every captured file with its lines: kept, unknown, malformed and skipped
     #[arg(long)]
     files: bool,
+    /// List also sources that were not found on this machine, with how to set them up
+    #[arg(long, short)]
+    all: bool,
 }
 
 pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome> {
@@ -27,9 +31,11 @@ pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome>
     }
     let cards = all(context)?;
     if context.json {
-        context.output.json(&json!({"sources": cards, "next_cursor": null}))?;
+        let failures = failures(context)?;
+        context.output.json(&json!({"sources": cards, "failures": failures, "next_cursor": null}))?;
     } else {
-        print(context, &cards)?;
+        print(context, &cards, options.all)?;
+        print_failures(context)?;
     }
     Ok(Outcome::Done)
 }
@@ -41,6 +47,29 @@ pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
         Some(store) => context.view(&store, &context.door(&store)?).with_disk(&disk).cards(),
         None => Ok(cards_without_archive(&Door::revealing(), &disk)),
     }
+}
+
+/// What could not be captured when a sync or a server last tried.
+fn failures(context: &Context) -> Result<Vec<FailureView>> {
+    let of_archive = remembered_failure(&context.config.home);
+    // An archive that cannot be opened is what fails.
+    match context.archive() {
+        Ok(Some(store)) => context.view(&store, &context.door(&store)?).failures(of_archive.as_ref()),
+        Ok(None) | Err(_) => {
+            let door = Door::masking_alone();
+            Ok(of_archive.iter().map(|failure| archive_failure(&door, failure)).collect())
+        }
+    }
+}
+
+pub fn print_failures(context: &mut Context) -> Result<()> {
+    for failure in failures(context)? {
+        context.output.line(format!("warning: {}", failure.sentence()))?;
+        if let Some(hint) = &failure.hint {
+            context.output.line(format!("  hint: {hint}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The current state of the homes of all sources.
@@ -56,8 +85,9 @@ pub fn on_disk(config: &Config) -> Vec<DiskState> {
     disk
 }
 
-pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
-    for card in cards {
+pub fn print(context: &mut Context, cards: &[SourceCard], all: bool) -> Result<()> {
+    let (shown, folded) = if all { (cards.iter().collect(), Vec::new()) } else { SourceCard::fold(cards) };
+    for card in shown {
         let name = context.output.strong(card.provider_label);
         let path = card.source_path.as_ref().map_or("", |path| path.as_str());
         context.output.line(format!("{name}  {}  {path}", card.source_status).trim_end())?;
@@ -87,6 +117,10 @@ pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
         if card.source_status != SourceStatus::Available {
             context.output.line(format!("  hint: {}", card.setup_hint))?;
         }
+    }
+    if !folded.is_empty() {
+        let labels: Vec<&str> = folded.iter().map(|card| card.provider_label).collect();
+        context.output.line(format!("Not found: {} (see `annals sources --all`)", labels.join(", ")))?;
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! `annals sync`: captures new and changed files, and reports what was found.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -9,11 +12,16 @@ use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
-use crate::cli::{Context, Outcome, live, now};
-use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
+use crate::cli::{Context, Outcome, git, live, now};
+use crate::collect::{
+    HomeState, LiveReport, Lock, SourceReport, SyncOptions, is_imported, note_failure, note_success, sync,
+};
 use crate::view::format::{counted, number, size};
-use annals_core::{Error, Result};
-use annals_sources::{Source, by_name, of_programs, registry};
+use annals_core::{Error, Result, Scope};
+use annals_sources::{Source, by_common_name, of_programs, registry};
+
+/// Folders of sessions whose repositories are looked at.
+const MOST_FOLDERS: usize = 1_000;
 
 #[derive(Args, Default)]
 pub struct SyncArguments {
@@ -75,8 +83,31 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
         for report in &lively {
             live::print(context, report)?;
         }
+        offer_repositories(context, &reports)?;
     }
     Ok(print_stops(context, &lively))
+}
+
+/// Names the repositories of new sessions that keep transcripts which were not imported.
+fn offer_repositories(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
+    let is_new = reports.iter().any(|report| report.totals.new_files + report.totals.changed_files > 0);
+    let Some(store) = context.archive()?.filter(|_| is_new && !context.quiet) else { return Ok(()) };
+    let door = context.door(&store)?;
+    let archive = store.scoped(Scope::Owner);
+    let mut found: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for home in archive.instances()? {
+        for folder in archive.session_folders(home.id)?.into_iter().take(MOST_FOLDERS) {
+            found.extend(git::checkpoint_state(Path::new(&folder)));
+        }
+    }
+    for (repository, state) in found {
+        if !is_imported(&store, &repository, &state)? {
+            let repository = door.show(&repository.to_string_lossy());
+            context.output.note(format!("note: {repository} keeps transcripts of sessions"));
+            context.output.note(format!("hint: annals import --git {repository}"));
+        }
+    }
+    Ok(())
 }
 
 /// Fetches from the connected providers.
@@ -113,13 +144,26 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
         damaged: None,
         member: options.member.clone(),
     };
-    let _lock = Lock::take(&context.config.home, "sync")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let environment = settings.environment(threads);
     let mut bar = Bar::new(context.quiet);
-    let mut reports = sync(&sync_options, &environment, &mut bar)?;
+    let synced = Lock::take(&config.home, "sync").and_then(|lock| {
+        let reports = sync(&sync_options, &environment, &mut bar)?;
+        drop(lock);
+        Ok(reports)
+    });
+    let mut reports = match synced {
+        Ok(reports) => reports,
+        // While another process writes, that one captures.
+        Err(error) if Lock::is_held(&config.home) => return Err(error),
+        Err(error) => {
+            note_failure(&environment, &error);
+            return Err(error);
+        }
+    };
+    note_success(&environment);
     // File names may contain anything: they pass the door like all text.
     let has_warnings = reports.iter().any(|report| !report.warnings.is_empty());
     let archive = if has_warnings { context.archive()? } else { None };
@@ -143,7 +187,7 @@ fn parse_sources(names: &[String]) -> Result<Vec<&'static dyn Source>> {
 }
 
 pub fn parse_source(name: &str) -> Result<&'static dyn Source> {
-    by_name(name).ok_or_else(|| {
+    by_common_name(name).ok_or_else(|| {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
     })

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::source_name;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
@@ -13,7 +14,7 @@ use annals_sources::registry;
 #[derive(Args)]
 pub struct ToolsArguments {
     /// Count only calls of this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// Number of days to include, or `all`
     #[arg(long, value_name = "N", default_value = "30")]

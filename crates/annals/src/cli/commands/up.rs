@@ -17,14 +17,24 @@ pub struct UpArguments {
 }
 
 pub fn run(context: &mut Context, options: &UpArguments) -> Result<Outcome> {
-    let reports = sync::collect(context, &sync::SyncArguments::default())?;
+    let reports = match sync::collect(context, &sync::SyncArguments::default()) {
+        Ok(reports) => reports,
+        // What was captured before can be served, and the server reports what fails until it can capture again.
+        Err(error) if !options.no_serve && context.archive().is_ok_and(|archive| archive.is_some()) => {
+            let error = crate::cli::describe(error, &context.config);
+            context.output.error(&error, false);
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
     let cards = sources::all(context)?;
     let mut document = Map::new();
     if context.json {
         document.insert("sources".into(), serde_json::to_value(&cards)?);
         document.insert("next_cursor".into(), Value::Null);
     } else {
-        sources::print(context, &cards)?;
+        sources::print(context, &cards, false)?;
+        sources::print_failures(context)?;
         let captured: u64 = reports.iter().map(|report| report.totals.captured_bytes).sum();
         let archive = context.config.home.join("annals.db");
         let kept = std::fs::metadata(&archive).map_or(0, |metadata| metadata.len());

@@ -3,6 +3,7 @@
 use clap::Args;
 use strum::VariantNames as _;
 
+use crate::cli::source_name;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
@@ -21,7 +22,7 @@ pub struct UsageArguments {
     #[arg(long, value_name = "N", default_value = "30")]
     days: String,
     /// Include only this source
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = source_name)]
     source: Option<String>,
     /// Include only this model
     #[arg(long, value_name = "MODEL")]

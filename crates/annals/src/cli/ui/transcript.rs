@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::Context;
 use crate::cli::ui::time;
-use crate::view::format::{milliseconds, size};
+use crate::view::format::{milliseconds, number, size};
 use crate::view::{BlockView, ChangeView, Entry, FileView, Survivor};
 use annals_core::Result;
 
@@ -71,7 +71,9 @@ impl Printing {
         if others.is_empty() {
             return Ok(());
         }
-        let line = format!("   other branches: {} (use --branch)", others.join(", "));
+        let more = entry.branch_count.unwrap_or(0).saturating_sub(others.len() + 1);
+        let more = if more > 0 { format!(" and {} more", number(more)) } else { String::new() };
+        let line = format!("   other branches: {}{more} (use --branch)", others.join(", "));
         let line = context.output.faint(&line);
         context.output.line(line)
     }

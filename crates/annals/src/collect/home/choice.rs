@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -91,12 +91,16 @@ impl Chosen {
     pub fn leave_excluded(&self, prefix: &str, root: &Path, survey: &mut Survey) {
         let (below, session_of) = (self.choice.below, self.choice.session_of);
         let is_below = |path: &str| path.strip_prefix(below).is_some_and(|rest| rest.starts_with('/'));
-        let mut excluded = HashSet::new();
+        let (mut excluded, mut transcripts) = (HashSet::new(), Vec::new());
         for left in survey.left_out.iter().filter(|left| !self.includes(&left.path)) {
             let within_root = left.path.strip_prefix(prefix).unwrap_or(&left.path).trim_start_matches('/');
             for entry in std::fs::read_dir(root.join(within_root)).into_iter().flatten().flatten() {
                 let path = join(&left.path, &entry.file_name());
-                excluded.extend(session_of(&path).map(str::to_owned));
+                let Some(session) = session_of(&path) else { continue };
+                excluded.insert(session.to_owned());
+                if path.ends_with(".jsonl") {
+                    transcripts.push((session.to_owned(), entry.path()));
+                }
             }
         }
         let shared = survey.found.iter().find(|found| self.shares(&found.path));
@@ -110,6 +114,8 @@ impl Chosen {
         for session in &shared.included {
             excluded.remove(session);
         }
+        transcripts.retain(|(session, _)| excluded.contains(session));
+        let names = self.survey_names(survey, &transcripts);
         let left_out = &mut survey.left_out;
         if shared.has_excluded {
             // Its bytes are counted with the file, as blank lines.
@@ -118,7 +124,9 @@ impl Chosen {
         }
         survey.found.retain(|found| {
             let session = session_of(&found.path).filter(|_| !is_below(&found.path));
-            let is_excluded = session.is_some_and(|session| excluded.contains(session));
+            let name = (self.choice.named.in_path)(&found.path);
+            let is_excluded = session.is_some_and(|session| excluded.contains(session))
+                || name.is_some_and(|name| names.contains(name));
             let is_content = found.path.strip_prefix(self.choice.shared.content);
             let is_unreferenced =
                 is_content.is_some_and(|rest| rest.starts_with('/')) && !shared.content.contains(&found.path);
@@ -129,6 +137,22 @@ impl Chosen {
             }
             stays
         });
+    }
+
+    /// The names of files that these transcripts have. They are read only where there are such files.
+    fn survey_names(&self, survey: &Survey, transcripts: &[(String, PathBuf)]) -> HashSet<String> {
+        let (mut names, named) = (HashSet::new(), self.choice.named);
+        if !survey.found.iter().any(|found| (named.in_path)(&found.path).is_some()) {
+            return names;
+        }
+        for (_, path) in transcripts {
+            // What cannot be read is not there for anybody else either.
+            let Ok(file) = open(path) else { continue };
+            let _ = each_line(&mut BufReader::new(file), |_, line| {
+                names.extend(line.and_then(named.in_line));
+            });
+        }
+        names
     }
 
     fn survey_shared(&self, found: &FoundFile) -> io::Result<SharedSurvey> {

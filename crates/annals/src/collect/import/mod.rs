@@ -4,6 +4,7 @@ pub(super) mod containers;
 pub(super) mod drops;
 pub(super) mod elements;
 pub(super) mod report;
+pub(super) mod repository;
 pub(super) mod triage;
 pub(super) mod write;
 

@@ -33,7 +33,7 @@ pub struct ImportTotals {
 pub struct MemberReport {
     pub name: String,
     pub bytes: u64,
-    /// `taken`, `opened`, `left_out`, `refused` or `unknown`.
+    /// `taken`, `opened`, `left_out`, `refused`, `unknown`, or `evidence` of a repository that stays there.
     pub verdict: &'static str,
     pub source: Option<&'static str>,
     /// What it was recognised as, or why it was not imported.
@@ -44,7 +44,7 @@ pub struct MemberReport {
 
 impl ContainerReport {
     pub fn is_recognised(&self) -> bool {
-        self.members.iter().any(|member| member.source.is_some())
+        self.members.iter().any(|member| member.source.is_some() || member.verdict == "evidence")
     }
 }
 

@@ -140,9 +140,29 @@ impl Appender {
         input: &mut dyn Read,
         emit: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<Option<Added>> {
-        let Some(known) = self.unless_captured(target, hash)? else { return Ok(None) };
+        self.write_framed(target.clone().framed(Framing::Whole), hash, input, emit)
+    }
+
+    /// The same, for a file of lines.
+    pub fn write_lines(
+        &mut self,
+        target: &Target,
+        hash: &[u8; 16],
+        input: &mut dyn Read,
+        emit: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<Option<Added>> {
+        self.write_framed(target.clone().framed(Framing::Lines), hash, input, emit)
+    }
+
+    fn write_framed(
+        &mut self,
+        target: Target,
+        hash: &[u8; 16],
+        input: &mut dyn Read,
+        emit: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<Option<Added>> {
+        let Some(known) = self.unless_captured(&target, hash)? else { return Ok(None) };
         let added = if known.is_some() { Added::Changed } else { Added::New };
-        let target = target.clone().framed(Framing::Whole);
         let mut parse = target.parse(None);
         let (mut size, mut first) = (0, true);
         loop {

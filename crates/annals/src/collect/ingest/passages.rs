@@ -101,6 +101,7 @@ impl Passages {
                 | Item::Recount { .. }
                 | Item::Spoken { .. }
                 | Item::Tree(_)
+                | Item::Project(_)
                 | Item::Drift(_)
                 | Item::Passage(_) => {}
             }

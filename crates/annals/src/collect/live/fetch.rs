@@ -5,15 +5,20 @@ use std::collections::{HashSet, VecDeque};
 
 use super::pace::{Allowance, GROUP};
 use super::talk::{Retry, Stop};
-use super::{FILES, FetchItem, LiveProgress, LiveRun, failure_kind};
+use super::{BESIDE, FILES, FetchItem, LiveProgress, LiveRun, failure_kind};
 use annals_core::FailureKind;
-use annals_sources::{Assembled, Judged, LiveRequest, Way};
+use annals_sources::{Assembled, Judged, LiveRequest, PageRequest, Way};
 use annals_store::DueGap;
 
 /// Most pages of one conversation; more means that paging never ends.
 const MOST_PAGES: usize = 2_000;
 /// Files requested in parallel.
 const FILES_AT_ONCE: usize = 2;
+/// Files that one run asks about; the next run asks about others.
+const FACTS_A_RUN: usize = 200;
+/// Names of page sizes: conversations in a batch, and turns of a conversation.
+const BATCHES: &str = "batches";
+const TURNS: &str = "turns";
 
 /// The result of requesting one conversation.
 enum Fetched {
@@ -29,12 +34,13 @@ impl LiveRun<'_> {
         let mut queue: VecDeque<FetchItem> = wanted.into();
         let mut singly: VecDeque<FetchItem> = VecDeque::new();
         while self.several && !queue.is_empty() {
-            let most = self.live.most_at_once();
+            let halvings = self.halvings.get(BATCHES).copied().unwrap_or(0);
+            let most = PageRequest { place: None, halvings }.size(self.live.most_at_once());
             let group: Vec<Vec<FetchItem>> = (0..GROUP)
                 .map(|_| queue.drain(..most.min(queue.len())).collect::<Vec<_>>())
                 .filter(|ids| !ids.is_empty())
                 .collect();
-            self.fetch_several(group, &mut singly)?;
+            self.fetch_several(group, &mut queue, &mut singly)?;
             self.keeper.commit_if_due(&self.state)?;
             self.report_progress(all, queue.len() + singly.len());
         }
@@ -80,6 +86,7 @@ impl LiveRun<'_> {
     fn fetch_several(
         &mut self,
         group: Vec<Vec<FetchItem>>,
+        queue: &mut VecDeque<FetchItem>,
         singly: &mut VecDeque<FetchItem>,
     ) -> Result<(), Stop> {
         let requests: Vec<LiveRequest> = group
@@ -97,7 +104,15 @@ impl LiveRun<'_> {
                 return Err(stop);
             }
         };
+        let mut is_halved = false;
         for (conversations, (judged, answer)) in group.into_iter().zip(answers) {
+            if judged == Judged::TooLarge && conversations.len() > 1 {
+                // Fewer at a time; once for the whole group.
+                let halvings = self.halvings.entry(BATCHES.to_owned()).or_insert(0);
+                *halvings += u32::from(!std::mem::replace(&mut is_halved, true));
+                conversations.into_iter().rev().for_each(|conversation| queue.push_front(conversation));
+                continue;
+            }
             // If batches are refused or unknown, stop using them.
             let transient = [Judged::Late, Judged::Broken, Judged::Unreachable];
             self.several &= judged == Judged::Good || transient.contains(&judged);
@@ -210,13 +225,23 @@ impl LiveRun<'_> {
         }
         while fetched.iter().any(Option::is_none) {
             let open: Vec<usize> = (0..conversations.len()).filter(|at| fetched[*at].is_none()).collect();
+            let halvings = self.halvings.get(TURNS).copied().unwrap_or(0);
             let requests: Vec<LiveRequest> = open
                 .iter()
-                .map(|at| self.live.single(&conversations[*at].id, way, places[*at].as_deref()))
+                .map(|at| {
+                    let page = PageRequest { place: places[*at].as_deref(), halvings };
+                    self.live.single(&conversations[*at].id, way, page)
+                })
                 .collect();
             let answers = self.talk.send(&requests, retry)?;
-            for (at, (judged, answer)) in open.into_iter().zip(answers) {
+            for (request, (at, (judged, answer))) in requests.iter().zip(open.into_iter().zip(answers)) {
+                let page = PageRequest { place: places[at].as_deref(), halvings: halvings + 1 };
+                let can_shrink = self.live.single(&conversations[at].id, way, page) != *request;
                 fetched[at] = match judged {
+                    Judged::TooLarge if can_shrink => {
+                        self.halvings.insert(TURNS.to_owned(), halvings + 1);
+                        None
+                    }
                     Judged::Good => {
                         self.state.bucket.given();
                         pages[at].push(answer.body);
@@ -251,6 +276,7 @@ impl LiveRun<'_> {
                     Judged::Expired
                     | Judged::Forbidden
                     | Judged::Missing
+                    | Judged::TooLarge
                     | Judged::Broken
                     | Judged::Late
                     | Judged::Unreachable => {
@@ -277,10 +303,73 @@ impl LiveRun<'_> {
             self.fail(conversation, FailureKind::Malformed, "no conversation");
             return Ok(());
         }
+        let id = conversation.id.clone();
         self.report.fetched += 1;
         self.report.recovered += u64::from(conversation.is_gap);
         self.report.captured_bytes += self.keeper.add_conversation(conversation, captures)?;
+        if self.live.has_beside(body) { self.fetch_beside(&id) } else { Ok(()) }
+    }
+
+    /// What belongs to a conversation and is not part of it, or a gap.
+    fn fetch_beside(&mut self, id: &str) -> Result<(), Stop> {
+        let request = self.live.beside(id);
+        let Some((judged, answer)) = self.talk.send(&[request], Retry::Patiently)?.pop() else {
+            return Ok(());
+        };
+        let (why, reason) = match judged {
+            Judged::Good => match self.live.captures_beside(id, &answer.body) {
+                Some(captures) => {
+                    self.report.captured_bytes += self.keeper.add_notes(captures)?;
+                    return Ok(self.keeper.close(BESIDE, id)?);
+                }
+                None => (FailureKind::ShapeChanged, "not as expected"),
+            },
+            // There is nothing.
+            Judged::Missing => return Ok(self.keeper.close(BESIDE, id)?),
+            Judged::Challenge => return Err(self.talk.challenge_stop()),
+            other => (failure_kind(other), "no answer"),
+        };
+        self.report.new_gaps += 1;
+        Ok(self.keeper.fail(BESIDE, id, "", (why, reason), (self.now)())?)
+    }
+
+    pub fn retry_beside(&mut self, due: &[DueGap]) -> Result<(), Stop> {
+        for gap in due.iter().filter(|gap| gap.stream == BESIDE) {
+            self.fetch_beside(&gap.key)?;
+        }
         Ok(())
+    }
+
+    /// Asks about files whose records lack something, each once, and not about too many in one run.
+    pub fn fetch_file_facts(&mut self) -> Result<(), Stop> {
+        let asked = self.keeper.asked_files()?;
+        let lacking = self.keeper.referenced_files()?.into_iter().filter(|(id, _)| !asked.contains(id));
+        let lacking = lacking.filter_map(|(id, record)| Some((self.live.file_facts(&id, &record)?, id)));
+        let lacking: Vec<(LiveRequest, String)> = lacking.take(FACTS_A_RUN).collect();
+        for group in lacking.chunks(GROUP) {
+            let requests: Vec<LiveRequest> = group.iter().map(|(request, _)| request.clone()).collect();
+            let answers = self.talk.send(&requests, Retry::NotRefusals)?;
+            let mut refused = false;
+            for ((_, id), (judged, answer)) in group.iter().zip(answers) {
+                match judged {
+                    Judged::Good => {
+                        let captures = self.live.file_fact_captures(id, &answer.body);
+                        self.report.captured_bytes += self.keeper.add_facts(id, captures)?;
+                    }
+                    Judged::Missing | Judged::Forbidden | Judged::TooLarge => {
+                        self.keeper.add_facts(id, Vec::new())?;
+                    }
+                    Judged::Challenge => return Err(self.talk.challenge_stop()),
+                    // The next run asks again.
+                    _ => refused = true,
+                }
+            }
+            self.keeper.commit_if_due(&self.state)?;
+            if refused {
+                break;
+            }
+        }
+        Ok(self.keeper.commit(&self.state)?)
     }
 
     fn fail(&mut self, conversation: FetchItem, why: FailureKind, reason: &str) {
@@ -295,9 +384,9 @@ impl LiveRun<'_> {
         let due_ids: HashSet<&str> =
             due.iter().filter(|gap| gap.stream == FILES).map(|gap| gap.key.as_str()).collect();
         let mut wanted = Vec::new();
-        for (id, conversation) in self.keeper.referenced_files()? {
+        for (id, record) in self.keeper.referenced_files()? {
             let is_due = due_ids.contains(id.as_str());
-            let (path, request) = self.live.file(&id, conversation.as_deref());
+            let (path, request) = self.live.file(&id, &record);
             if (is_due || !gaps_only && !missing.contains_key(&id)) && !self.keeper.has(&path)? {
                 wanted.push((id, request));
             }

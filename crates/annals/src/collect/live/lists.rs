@@ -5,80 +5,154 @@ use std::collections::{HashMap, HashSet};
 use super::talk::{Retry, Stop};
 use super::{DOCUMENTS, FetchItem, LISTS, LiveRun, failure_kind, to_fetch};
 use annals_core::{FailureKind, Result, Time};
-use annals_sources::{Judged, ListPage, Listed, Listing};
+use annals_sources::{
+    Judged, ListPage, Listed, ListedItem, Listing, LiveAnswer, LiveRequest, NextPage, PageRequest,
+};
 
 /// Most pages of one list; more means that paging never ends.
 const MOST_PAGES: usize = 5_000;
 
+/// Consecutive empty pages that lead on; more means that paging never ends.
+const EMPTY_PAGES: usize = 20;
+
+/// A document as far as it was walked.
+#[derive(Default)]
+struct Walked {
+    pages: Vec<String>,
+    items: Vec<ListedItem>,
+    ids: HashSet<String>,
+    nameless: usize,
+    places: HashSet<String>,
+    /// Empty pages since the last one that was not.
+    empty: usize,
+}
+
+/// What to do after a page.
+enum Step {
+    Go(String),
+    End,
+    /// It goes in circles: what it does not list may still exist.
+    Repeats,
+    /// Nothing but empty pages, and no end.
+    Endless,
+}
+
 impl LiveRun<'_> {
-    fn is_up_to_date(&self, listing: &Listing) -> bool {
-        listing.daily && self.state.days.get(listing.name) == Some(&(self.now)().day())
+    fn is_up_to_date(&self, listing: &Listing, is_due: bool) -> bool {
+        let today = Some(&(self.now)().day());
+        let state = &self.state;
+        // What is not there is not asked for again on the same day, nor what failed and may not be retried yet.
+        state.absent.get(listing.name) == today
+            || listing.daily && state.days.get(listing.name) == today
+            || listing.daily && !is_due && state.failed.get(listing.name) == today
     }
 
     /// A document with all its pages, or nothing: an incomplete one does not show what was deleted.
-    pub fn listing(&mut self, listing: &Listing) -> std::result::Result<Option<Vec<String>>, Stop> {
-        if self.is_up_to_date(listing) {
+    pub fn listing(
+        &mut self,
+        listing: &Listing,
+        is_due: bool,
+    ) -> std::result::Result<Option<Vec<String>>, Stop> {
+        if self.is_up_to_date(listing, is_due) {
             return Ok(None);
         }
-        let (mut way, mut nameless) = (0, 0);
-        let (mut pages, mut ids): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let (mut way, mut walked) = (0, Walked::default());
         let mut place: Option<String> = None;
-        while let Some(request) = self.live.listing_request(listing, way, place.as_deref()) {
-            let Some((judged, answer)) = self.talk.send(&[request], Retry::Patiently)?.pop() else { break };
+        loop {
+            let name = format!("listing {}", listing.name);
+            let live = self.live;
+            let request = |halvings: u32| {
+                live.listing_request(listing, way, PageRequest { place: place.as_deref(), halvings })
+            };
+            let Some((judged, answer, halvings)) = self.send_page(&name, &request)? else { break };
             match judged {
                 Judged::Good => {}
-                Judged::Missing if pages.is_empty() => {
+                Judged::Missing if walked.pages.is_empty() => {
                     way += 1;
                     continue;
                 }
                 Judged::Challenge => return Err(self.talk.challenge_stop()),
                 other => return self.fail_document(listing, failure_kind(other), "no answer"),
             }
-            let Some(page) = self.live.listing_page(listing, place.as_deref(), &answer.body) else {
+            let page = PageRequest { place: place.as_deref(), halvings };
+            let Some(page) = self.live.listing_page(listing, page, &answer.body) else {
                 return self.fail_document(listing, FailureKind::ShapeChanged, "unexpected content");
             };
-            nameless += page.nameless;
-            let (before, is_empty) = (ids.len(), page.items.is_empty());
-            ids.extend(page.items.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
-            let has_new = ids.len() > before;
-            pages.push(answer.body);
-            match page.next {
-                Some(next) if has_new && pages.len() < MOST_PAGES => place = Some(next),
-                // Paging sometimes goes in circles: items it does not list may still exist.
-                Some(_) if !is_empty && self.keeper.would_remove(listing, &ids)? => {
+            let keeps_items = self.live.listing_detail(listing, "").is_some();
+            place = match walked.add(page, answer.body, keeps_items) {
+                Step::Go(next) => Some(next),
+                Step::End => break,
+                Step::Repeats if !self.keeper.would_remove(listing, &walked.ids)? => break,
+                Step::Repeats => {
                     return self.fail_document(listing, FailureKind::Pressure, "its pages repeat");
                 }
-                Some(_) | None => break,
-            }
+                Step::Endless => {
+                    return self.fail_document(listing, FailureKind::ShapeChanged, "its pages do not end");
+                }
+            };
         }
-        if pages.is_empty() {
+        let today = (self.now)().day();
+        if walked.pages.is_empty() {
             // This account has no such document, so nothing is missing.
+            self.state.absent.insert(listing.name.to_owned(), today);
             self.keeper.close(DOCUMENTS, listing.name)?;
             return Ok(Some(Vec::new()));
         }
-        if nameless > 0 {
+        self.state.absent.remove(listing.name);
+        if walked.nameless > 0 {
             // What it lists without an id may be what seems to have ended.
-            if self.keeper.would_remove(listing, &ids)? {
+            if self.keeper.would_remove(listing, &walked.ids)? {
                 return self.fail_document(listing, FailureKind::ShapeChanged, "items without an id");
             }
-            self.report.warnings.push(format!("{}: {nameless} without an id left out", listing.name));
+            self.report
+                .warnings
+                .push(format!("{}: {} without an id left out", listing.name, walked.nameless));
         }
+        let before = self.keeper.document_text(listing)?;
         let mut details = Vec::new();
-        for id in &ids {
-            let Some(request) = self.live.listing_detail(listing, id) else { break };
+        for item in &walked.items {
+            let Some(request) = self.live.listing_detail(listing, &item.id) else { break };
+            if let Some(kept) = self.live.kept_detail(listing, &before, item) {
+                details.push(self.live.detailed(&item.id, &item.body, &kept));
+                continue;
+            }
             let Some((judged, answer)) = self.talk.send(&[request], Retry::Patiently)?.pop() else { break };
             match judged {
-                Judged::Good => details.push(answer.body),
+                Judged::Good => details.push(self.live.detailed(&item.id, &item.body, &answer.body)),
                 // The list entry is enough for items whose details are not accessible.
                 Judged::Missing | Judged::Forbidden => {}
                 Judged::Challenge => return Err(self.talk.challenge_stop()),
                 other => return self.fail_document(listing, failure_kind(other), "no answer"),
             }
         }
-        self.report.captured_bytes += self.keeper.document(listing, &pages, &details)?;
+        self.report.captured_bytes += self.keeper.document(listing, &walked.pages, &details)?;
+        for text in walked.pages.iter().chain(&details) {
+            let captures = self.live.listing_captures(listing, text);
+            self.report.captured_bytes += self.keeper.add_notes(captures)?;
+        }
         self.report.documents += 1;
-        self.state.days.insert(listing.name.to_owned(), (self.now)().day());
-        Ok(Some(ids))
+        self.state.days.insert(listing.name.to_owned(), today);
+        Ok(Some(walked.items.into_iter().map(|item| item.id).collect()))
+    }
+
+    /// Requests a page, and smaller ones while the provider refuses its size; how often it was halved.
+    fn send_page(
+        &mut self,
+        list: &str,
+        request: &dyn Fn(u32) -> Option<LiveRequest>,
+    ) -> std::result::Result<Option<(Judged, LiveAnswer, u32)>, Stop> {
+        loop {
+            let halvings = self.halvings.get(list).copied().unwrap_or(0);
+            let Some(wanted) = request(halvings) else { return Ok(None) };
+            let answer = self.talk.send(std::slice::from_ref(&wanted), Retry::Patiently)?.pop();
+            let Some((judged, answer)) = answer else { return Ok(None) };
+            // Half of one is one.
+            let smaller = request(halvings + 1).filter(|smaller| *smaller != wanted);
+            if judged != Judged::TooLarge || smaller.is_none() {
+                return Ok(Some((judged, answer, halvings)));
+            }
+            self.halvings.insert(list.to_owned(), halvings + 1);
+        }
     }
 
     fn fail_document(
@@ -88,6 +162,7 @@ impl LiveRun<'_> {
         what: &str,
     ) -> std::result::Result<Option<Vec<String>>, Stop> {
         self.report.warnings.push(format!("{}: {what}; nothing was removed from the archive", listing.name));
+        self.state.failed.insert(listing.name.to_owned(), (self.now)().day());
         self.keeper.fail(DOCUMENTS, listing.name, "", (why, what), (self.now)())?;
         Ok(None)
     }
@@ -106,7 +181,7 @@ impl LiveRun<'_> {
         let has_been = |at: &Time| *at <= now;
         let cursor = if full { None } else { self.keeper.list_cursor(list)?.filter(has_been) };
         let (mut place, mut newest): (Option<String>, Option<Time>) = (None, cursor);
-        let mut visited = HashSet::new();
+        let (mut visited, mut places, mut empty) = (HashSet::new(), HashSet::new(), 0);
         for _ in 0..MOST_PAGES {
             let Some(page) = self.page(list, place.as_deref())? else { return Ok(None) };
             if page.nameless > 0 {
@@ -130,13 +205,22 @@ impl LiveRun<'_> {
                     None => self.report.unchanged += 1,
                 }
             }
-            match page.next {
-                Some(next) if has_new && !reached => place = Some(next),
-                Some(_) if !has_new && !is_empty => {
+            empty = if is_empty { empty + 1 } else { 0 };
+            let step = match page.next {
+                _ if reached => Step::End,
+                next => next_step(next, has_new, is_empty, empty, &mut places),
+            };
+            match step {
+                Step::Go(next) => place = Some(next),
+                Step::Repeats => {
                     self.fail_list(list, FailureKind::Pressure, "its pages repeat")?;
                     return Ok(None);
                 }
-                Some(_) | None => {
+                Step::Endless => {
+                    self.fail_list(list, FailureKind::ShapeChanged, "its pages do not end")?;
+                    return Ok(None);
+                }
+                Step::End => {
                     let mark = newest.map_or_else(String::new, |at| at.micros().to_string());
                     return Ok(Some((list.to_owned(), mark)));
                 }
@@ -156,21 +240,67 @@ impl LiveRun<'_> {
         list: &str,
         place: Option<&str>,
     ) -> std::result::Result<Option<ListPage<Listed>>, Stop> {
-        let request = self.live.list_request(list, place);
-        let answer = self.talk.send(&[request], Retry::Patiently)?.pop();
+        let (live, name) = (self.live, format!("list {list}"));
+        let request = |halvings: u32| Some(live.list_request(list, PageRequest { place, halvings }));
+        let answer = self.send_page(&name, &request)?;
         let judged = match answer {
-            Some((Judged::Good, answer)) => {
-                let page = self.live.list_page(list, place, &answer.body);
+            Some((Judged::Good, answer, halvings)) => {
+                let page = self.live.list_page(list, PageRequest { place, halvings }, &answer.body);
                 if page.is_none() {
                     self.fail_list(list, FailureKind::ShapeChanged, "a page was not as expected")?;
                 }
                 return Ok(page);
             }
-            Some((Judged::Challenge, _)) => return Err(self.talk.challenge_stop()),
-            Some((judged, _)) => judged,
+            Some((Judged::Challenge, ..)) => return Err(self.talk.challenge_stop()),
+            Some((judged, ..)) => judged,
             None => Judged::Late,
         };
         self.fail_list(list, failure_kind(judged), "a page could not be fetched")?;
         Ok(None)
+    }
+}
+
+impl Walked {
+    /// Items are kept with their content if details are added to it; all of it is in the page anyway.
+    fn add(&mut self, page: ListPage<ListedItem>, body: String, keeps_items: bool) -> Step {
+        let (before, is_empty) = (self.ids.len(), page.items.is_empty());
+        self.nameless += page.nameless;
+        for item in page.items {
+            if self.ids.insert(item.id.clone()) {
+                let body = if keeps_items { item.body } else { String::new() };
+                self.items.push(ListedItem { body, ..item });
+            }
+        }
+        self.pages.push(body);
+        self.empty = if is_empty { self.empty + 1 } else { 0 };
+        let has_new = self.ids.len() > before;
+        match next_step(page.next, has_new, is_empty, self.empty, &mut self.places) {
+            Step::Go(_) if self.pages.len() >= MOST_PAGES => Step::Repeats,
+            step => step,
+        }
+    }
+}
+
+/// `empty` is how many pages without items came in a row, and `places` is where pages began.
+fn next_step(
+    next: NextPage,
+    has_new: bool,
+    is_empty: bool,
+    empty: usize,
+    places: &mut HashSet<String>,
+) -> Step {
+    match next {
+        NextPage::End => Step::End,
+        NextPage::Part(next) => Step::Go(next),
+        NextPage::Perhaps(next) if has_new => Step::Go(next),
+        NextPage::Perhaps(_) => Step::End,
+        NextPage::At(_) if empty > EMPTY_PAGES => Step::Endless,
+        NextPage::At(next) => match (places.insert(next.clone()), is_empty) {
+            (true, true) => Step::Go(next),
+            (true, false) if has_new => Step::Go(next),
+            // An empty page that leads to itself leads nowhere.
+            (false, true) => Step::End,
+            (_, false) => Step::Repeats,
+        },
     }
 }

@@ -32,6 +32,8 @@ pub const CONVERSATIONS: &str = "conversations";
 pub const LISTS: &str = "lists";
 /// Stream of gaps for documents.
 pub const DOCUMENTS: &str = "documents";
+/// Stream of gaps for what belongs to a conversation and is not part of it, by the id of the conversation.
+pub const BESIDE: &str = "conversation_documents";
 /// Stream of gaps for requested files; also the stream of what is known about files.
 pub const FILES: &str = "files";
 /// The cursor that stores what runs learn about the provider.
@@ -92,6 +94,10 @@ pub struct ProviderState {
     pub bucket: Bucket,
     /// The day on which each daily document was last fetched.
     pub days: BTreeMap<String, i64>,
+    /// The day on which each document was last found to be missing in this account.
+    pub absent: BTreeMap<String, i64>,
+    /// The day on which each document last failed.
+    pub failed: BTreeMap<String, i64>,
     /// The day on which all lists were last walked to the end.
     walked: Option<i64>,
     /// The account.
@@ -128,6 +134,8 @@ pub struct LiveRun<'r> {
     /// Whether conversations can be requested in batches.
     pub several: bool,
     pub way: Way,
+    /// How often the page size of each list was halved, because the provider refused larger pages.
+    pub halvings: HashMap<String, u32>,
     /// Pages of conversations that were refused halfway, by id.
     pub started: HashMap<String, (Way, Vec<String>)>,
     pub progress: &'r mut dyn FnMut(LiveProgress),
@@ -200,6 +208,7 @@ pub fn collect_live(
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
+                halvings: HashMap::new(),
                 started: HashMap::new(),
                 progress,
             };
@@ -272,6 +281,10 @@ impl LiveRun<'_> {
         self.check_owner()?;
         let due = self.claim_due_gaps()?;
         self.fetch_conversations(options, &due)?;
+        self.retry_beside(&due)?;
+        if !options.gaps_only {
+            self.fetch_file_facts()?;
+        }
         // Files that were requested and not fetched are gaps like any other.
         if options.with_files || due.iter().any(|gap| gap.stream == FILES) {
             self.fetch_files(options.gaps_only || !options.with_files, &due)?;
@@ -312,7 +325,7 @@ impl LiveRun<'_> {
             if options.gaps_only && !is_due(DOCUMENTS, listing.name) {
                 continue;
             }
-            if let Some(ids) = self.listing(listing)? {
+            if let Some(ids) = self.listing(listing, is_due(DOCUMENTS, listing.name))? {
                 parts.insert(listing.name, ids);
             }
         }
@@ -397,6 +410,7 @@ pub fn failure_kind(judged: Judged) -> FailureKind {
         Judged::Expired => FailureKind::SignIn,
         Judged::Forbidden => FailureKind::Forbidden,
         Judged::Missing => FailureKind::NotFound,
+        Judged::TooLarge => FailureKind::ShapeChanged,
         Judged::Broken => FailureKind::Pressure,
         Judged::Late | Judged::Unreachable => FailureKind::Timeout,
         Judged::Good => FailureKind::Malformed,

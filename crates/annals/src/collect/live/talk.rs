@@ -191,7 +191,7 @@ impl Talk {
                     }
                 };
                 let helps = match judged {
-                    Judged::Good | Judged::Missing | Judged::Forbidden => false,
+                    Judged::Good | Judged::Missing | Judged::Forbidden | Judged::TooLarge => false,
                     Judged::Refused => retry == Retry::Patiently,
                     Judged::Expired => {
                         expired = true;

@@ -12,7 +12,7 @@ use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{FailureKind, InstanceId, Result, Scope, Time, to_hex};
+use annals_core::{Encoding, FailureKind, InstanceId, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -23,6 +23,8 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 /// Cursors: the modification time of each archived conversation; how far down a list everything is archived.
 const SEEN: &str = "seen ";
 const LIST: &str = "list ";
+/// Cursors: the files that the provider was asked about.
+const ASKED: &str = "file ";
 /// The cursor with the totals of what was captured.
 const BYTES: &str = "live bytes";
 
@@ -49,6 +51,8 @@ struct Held {
     /// Never requested, for lack of time or of patience on the other side.
     postponed: Vec<(FetchItem, String)>,
     files: Vec<String>,
+    /// Files that the provider was asked about.
+    asked: Vec<String>,
     bytes: u64,
 }
 
@@ -94,15 +98,51 @@ impl Keeper {
         Ok(added)
     }
 
-    /// Files that conversations refer to, each with the conversation that does.
-    pub fn referenced_files(&self) -> Result<Vec<(String, Option<String>)>> {
-        let mut files = Vec::new();
+    /// Adds what a document says about files.
+    pub fn add_notes(&mut self, captures: Vec<Capture<'_>>) -> Result<u64> {
+        let mut added = 0;
+        // The same file may be in a document twice.
+        for capture in captures {
+            added += self.add_captures(vec![capture], &[])?;
+        }
+        Ok(added)
+    }
+
+    /// Visits the record of each file that conversations, projects or the library refer to.
+    pub fn referenced_files(&self) -> Result<Vec<(String, Value)>> {
         let name = self.source.manifest().source;
-        self.store.scoped(Scope::Owner).each_record(name, FILES, None, (0, 0), &mut |record| {
-            files.push((record.key, record.session));
+        let archive = self.store.scoped(Scope::Owner);
+        let (mut contents, mut files) = (archive.contents(), Vec::new());
+        archive.each_record(name, FILES, None, (0, 0), &mut |record| {
+            let span = (record.file, record.file_version, Encoding::Plain, record.span);
+            let raw = contents.span_of_version(span.0, span.1, span.2, span.3)?;
+            let data = self.source.record(FILES, &record.key, raw.expose()).unwrap_or_default();
+            files.push((record.key, data));
             Ok(true)
         })?;
         Ok(files)
+    }
+
+    /// The document as it was last archived; empty if it was not, or cannot be read.
+    pub fn document_text(&self, listing: &Listing) -> Result<String> {
+        let path = format!("live/{}.json", listing.name);
+        let Some(known) = self.store.captured_file(self.instance, &path)? else { return Ok(String::new()) };
+        let mut text = String::new();
+        let read = std::io::Read::read_to_string(&mut self.store.bytes(known.id, known.version), &mut text);
+        Ok(read.map(|_| text).unwrap_or_default())
+    }
+
+    /// Files that the provider was asked about.
+    pub fn asked_files(&self) -> Result<HashSet<String>> {
+        let asked = self.store.cursors(self.instance, ASKED)?.into_iter();
+        Ok(asked.map(|(id, _)| id).collect())
+    }
+
+    /// Adds what the provider answered about a file, if anything; it is not asked again.
+    pub fn add_facts(&mut self, id: &str, captures: Vec<Capture<'_>>) -> Result<u64> {
+        let added = self.add_captures(captures, &[])?;
+        self.held.asked.push(id.to_owned());
+        Ok(added)
     }
 
     pub fn has(&self, path: &str) -> Result<bool> {
@@ -174,6 +214,7 @@ impl Keeper {
     /// Commits if enough has accumulated, or after long enough.
     pub fn commit_if_due(&mut self, state: &ProviderState) -> Result<()> {
         let count = self.held.done.len() + self.held.failed.len() + self.held.files.len();
+        let count = count + self.held.asked.len();
         if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(state) } else { Ok(()) }
     }
 
@@ -198,6 +239,9 @@ impl Keeper {
         for conversation in &held.done {
             writer.set_cursor(self.instance, &format!("{SEEN}{}", conversation.id), &conversation.mark())?;
             writer.close_gap(self.instance, CONVERSATIONS, &conversation.id, now)?;
+        }
+        for id in &held.asked {
+            writer.set_cursor(self.instance, &format!("{ASKED}{id}"), "")?;
         }
         for id in &held.files {
             writer.close_gap(self.instance, FILES, id, now)?;
@@ -257,7 +301,7 @@ impl Keeper {
     }
 
     /// Whether the archive has an item of this listing that is not among these ids.
-    pub fn would_remove(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
+    pub fn would_remove(&self, listing: &Listing, ids: &HashSet<String>) -> Result<bool> {
         let path = format!("live/{}.json", listing.name);
         let Some(known) = self.store.captured_file(self.instance, &path)? else {
             return Ok(false);

@@ -1,11 +1,10 @@
-//! Sources, manifests, native records, the audit, gaps, and the health check.
+//! Sources, manifests, native records, the audit, and gaps.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,27 +16,6 @@ use crate::view::{
     Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, find_source,
 };
 use annals_core::{Result, Time};
-
-#[derive(Serialize, ToSchema)]
-pub struct Health {
-    /// `ok`, or `degraded` while new data cannot be captured
-    status: &'static str,
-    version: &'static str,
-    /// Since when new data cannot be captured; the server's log has the cause
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failing_since: Option<String>,
-}
-
-/// Check that the server is up
-#[utoipa::path(get, path = "/healthz", tag = "server", security(()),
-    responses((status = 200, description = "The server is up", body = Health)))]
-pub async fn health(State(app): State<Arc<App>>) -> Response {
-    let failing_since = app.freshness.failure().map(|failure| failure.since.rfc3339());
-    let status = if failing_since.is_some() { "degraded" } else { "ok" };
-    let health = Health { status, version: env!("CARGO_PKG_VERSION"), failing_since };
-    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (kind, serde_json::to_vec(&health).unwrap_or_default()).into_response()
-}
 
 #[derive(Serialize, ToSchema)]
 pub struct SourceAnswer {

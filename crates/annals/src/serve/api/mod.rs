@@ -11,4 +11,5 @@ pub(super) mod queries;
 pub(super) mod search;
 pub(super) mod secrets;
 pub(super) mod sessions;
+pub(super) mod status;
 pub(super) mod usage;

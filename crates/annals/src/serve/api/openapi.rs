@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{activity, archive, library, lineage, search, secrets, sessions, usage};
+use super::{activity, archive, library, lineage, search, secrets, sessions, status, usage};
 use crate::view::{find_source, source_routes};
 
 #[derive(OpenApi)]
@@ -39,7 +39,8 @@ use crate::view::{find_source, source_routes};
         archive::record,
         archive::audit,
         archive::gaps,
-        archive::health
+        status::status,
+        status::health
     ),
     security(("token" = []))
 )]

@@ -365,7 +365,10 @@ impl LibraryParameters {
     pub fn read(self) -> Result<(LibraryQuery, Time)> {
         check_source(self.source.as_deref())?;
         let then = parse_time(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
-        Ok((LibraryQuery { source: self.source, kind: self.kind, project: self.project }, then))
+        Ok((
+            LibraryQuery { source: self.source, kind: self.kind, project: self.project, session: None },
+            then,
+        ))
     }
 }
 
@@ -384,7 +387,10 @@ pub struct ItemParameters {
 impl ItemParameters {
     pub fn read(self) -> Result<(LibraryQuery, String)> {
         check_source(Some(&self.source))?;
-        Ok((LibraryQuery { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
+        Ok((
+            LibraryQuery { source: Some(self.source), kind: Some(self.kind), ..LibraryQuery::default() },
+            self.id,
+        ))
     }
 }
 
@@ -392,20 +398,41 @@ impl ItemParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct LineageParameters {
-    /// Complete path of the file, as the client named it
-    file: String,
+    /// Path of the file as a client named it, or the end of it; without it, the files are listed
+    file: Option<String>,
     /// First line (the first line of the file is 1)
     #[param(minimum = 1)]
     start: Option<u32>,
     /// Last line
     #[param(minimum = 1)]
     end: Option<u32>,
+    /// Maximum number of files in a list
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Continue after a page of a list: its `next_cursor`
+    cursor: Option<String>,
+}
+
+/// One file, or the list of files.
+pub enum LineageRequest {
+    File(crate::view::LineageQuery),
+    List(Paging),
 }
 
 impl LineageParameters {
-    pub fn read(self) -> Result<crate::view::LineageQuery> {
+    pub fn read(self) -> Result<LineageRequest> {
         let line = |line: Option<u32>| line.map(|line| line as usize);
-        Ok(crate::view::LineageQuery { file: self.file, start: line(self.start), end: line(self.end) })
+        let page = paging(self.limit, self.cursor)?;
+        match self.file {
+            Some(file) => {
+                let (start, end) = (line(self.start), line(self.end));
+                Ok(LineageRequest::File(crate::view::LineageQuery { file, start, end }))
+            }
+            None if self.start.is_some() || self.end.is_some() => {
+                Err(Error::bad_request("`start` and `end` need `file`"))
+            }
+            None => Ok(LineageRequest::List(page)),
+        }
     }
 }
 

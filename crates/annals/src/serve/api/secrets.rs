@@ -15,9 +15,8 @@ use super::parameters::{Nothing, Params};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Refusals, answer};
-use crate::view::SecretView;
+use crate::view::{ScannedArchive, SecretView};
 use annals_core::{Error, Result, Scope};
-use annals_store::SessionFilter;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SecretAnswer {
@@ -25,6 +24,8 @@ pub struct SecretAnswer {
     pub status: &'static str,
     pub sessions_looked_at: u64,
     pub session_count: u64,
+    /// Sessions that the last scan read: those that changed since the one before
+    pub sessions_read: u64,
     /// When the scan that found these ended
     pub looked_at: Option<String>,
     #[schema(value_type = Vec<SecretView>)]
@@ -44,6 +45,8 @@ struct ScannedSecrets {
     answer: SecretAnswer,
     /// The last run of the archive before the scan.
     run: i64,
+    /// Only one scan at a time has it.
+    scanned: Arc<Mutex<ScannedArchive>>,
 }
 
 /// List secrets by their marks; poll while the status is `looking`
@@ -67,16 +70,19 @@ pub async fn list(
 pub fn current_results(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
     let key = format!("{scope:?}");
     let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let scanned =
-        all.entry(key.clone()).or_insert_with(|| ScannedSecrets { answer: empty_answer(), run: -1 });
+    let scanned = all.entry(key.clone()).or_insert_with(|| ScannedSecrets {
+        answer: empty_answer(),
+        run: -1,
+        scanned: Arc::default(),
+    });
     if scanned.answer.status == "done" && scanned.run != run {
         scanned.answer.status = "looking";
         scanned.answer.sessions_looked_at = 0;
         scanned.run = run;
-        let app = app.clone();
+        let (app, before) = (app.clone(), scanned.scanned.clone());
         // On a separate thread: it takes as long as the archive is large.
         std::thread::spawn(move || {
-            let scanned = catch_unwind(AssertUnwindSafe(|| scan(&app, scope, &key)));
+            let scanned = catch_unwind(AssertUnwindSafe(|| scan(&app, scope, &key, &before)));
             let scanned = scanned.unwrap_or_else(|_| Err(Error::new("the scan panicked")));
             let now = (app.now)();
             app.events.secrets(None);
@@ -84,8 +90,9 @@ pub fn current_results(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
                 answer.status = "done";
                 answer.error = None;
                 match scanned {
-                    Ok(secrets) => {
+                    Ok((secrets, sessions_read)) => {
                         answer.secrets = Arc::new(secrets);
+                        answer.sessions_read = sessions_read;
                         answer.looked_at = Some(now.rfc3339());
                     }
                     Err(error) => {
@@ -99,14 +106,23 @@ pub fn current_results(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
     scanned.answer.clone()
 }
 
-fn scan(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
+fn scan(
+    app: &Arc<App>,
+    scope: Scope,
+    key: &str,
+    scanned: &Mutex<ScannedArchive>,
+) -> Result<(Vec<SecretView>, u64)> {
     let store = app.reader()?;
-    let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let found = app.view(&store, scope, &[]).secrets_with_progress(&filter, &mut |done, all| {
+    let mut scanned = scanned.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = app.view(&store, scope, &[]).new_secrets(&mut scanned, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });
     app.give_back(store);
+    if found.is_err() {
+        // What was read of it may be incomplete.
+        *scanned = ScannedArchive::default();
+    }
     found
 }
 
@@ -122,6 +138,7 @@ fn empty_answer() -> SecretAnswer {
         status: "done",
         sessions_looked_at: 0,
         session_count: 0,
+        sessions_read: 0,
         looked_at: None,
         secrets: Arc::default(),
         next_cursor: None,

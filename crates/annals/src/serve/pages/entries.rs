@@ -27,7 +27,9 @@ pub(super) struct EntryHtml {
     model: Option<String>,
     marks: Vec<String>,
     /// Alternatives to this step: id, and whether it is this one.
-    branches: Vec<(String, bool)>,
+    /// Id, whether it is shown, and number.
+    branches: Vec<(String, bool, usize)>,
+    branch_count: usize,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,
 }
@@ -167,7 +169,12 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         }),
         model: entry.model.clone().filter(|_| class == "answer" || class == "tool"),
         marks: if entry.copied { vec!["copy".into()] } else { Vec::new() },
-        branches: entry.branches.iter().map(|branch| (branch.id.clone(), branch.current)).collect(),
+        branches: entry
+            .branches
+            .iter()
+            .map(|branch| (branch.id.clone(), branch.current, branch.number))
+            .collect(),
+        branch_count: entry.branch_count.unwrap_or(0),
         blocks,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![

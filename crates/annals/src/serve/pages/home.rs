@@ -16,10 +16,9 @@ use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
-use crate::serve::refresh::RefreshFailure;
 use crate::view::format;
-use crate::view::{Paging, SessionQuery, SourceCard, View};
-use annals_core::{Result, Scope, Time};
+use crate::view::{FailureView, Paging, SessionQuery, SourceCard, View};
+use annals_core::{Result, Time};
 use annals_store::ResponseFilter;
 
 /// Complete weeks, plus the days of the current one.
@@ -31,10 +30,13 @@ const RECENT: i64 = 8;
 #[template(path = "home.html")]
 struct HomePage {
     frame: Frame,
-    /// Why new data is not captured.
-    failure: Option<String>,
+    /// What is not captured, since when and why.
+    failures: Vec<Failure>,
     headline: String,
     cards: Vec<Card>,
+    /// Sources that were not found on this machine.
+    folded: Vec<Card>,
+    folded_labels: String,
     messages_in_year: i64,
     year_summary: String,
     heat: Html,
@@ -42,6 +44,11 @@ struct HomePage {
     plots: Vec<Figure>,
     legend: Vec<String>,
     recent: Vec<SessionLine>,
+}
+
+struct Failure {
+    what: String,
+    hint: Option<String>,
 }
 
 struct Card {
@@ -67,14 +74,13 @@ pub(super) async fn page(
     let theme = Theme::of(&headers);
     let shared = app.clone();
     render(app, caller, move |view| {
-        // Only the owner sees failures of this machine.
-        let failure = if caller.scope == Scope::Owner { shared.freshness.failure() } else { None };
-        home(view, failure, theme).map(Some)
+        let failures = view.failures(shared.failure().as_ref())?;
+        home(view, &failures, theme).map(Some)
     })
     .await
 }
 
-fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Result<HomePage> {
+fn home(view: &View<'_>, failures: &[FailureView], theme: Theme) -> Result<HomePage> {
     let cards = view.cards()?;
     let year = view.activity(DAYS)?;
     let by_date: HashMap<&str, i64> =
@@ -93,20 +99,23 @@ fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Resul
     let query =
         SessionQuery { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionQuery::default() };
     let recent = view.sessions(&query)?;
+    let (shown, folded) = SourceCard::fold(&cards);
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();
-    let failure = failure.map(|failure| {
-        let what = view.show(&failure.what);
-        format!("New data has not been captured since {}: {what}", failure.since.rfc3339())
+    let failures = failures.iter().map(|failure| Failure {
+        what: failure.sentence(),
+        hint: failure.hint.as_ref().map(ToString::to_string),
     });
     Ok(HomePage {
-        failure,
+        failures: failures.collect(),
         frame: Frame::new("/", "Home", theme),
         headline: match count {
             0 => "No sessions yet".into(),
             _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
-        cards: cards.iter().map(card).collect(),
+        cards: shown.into_iter().map(card).collect(),
+        folded_labels: folded.iter().map(|card| card.provider_label).collect::<Vec<_>>().join(", "),
+        folded: folded.into_iter().map(card).collect(),
         messages_in_year,
         year_summary: format!(
             "{} on {}.",

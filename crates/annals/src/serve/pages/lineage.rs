@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, render};
+use super::plot::{Bar, Unit, stacked_bars};
+use super::{Frame, Theme, html_response};
 use crate::serve::App;
 use crate::serve::access::Caller;
-use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{LineageParameters, Params};
+use crate::serve::answer::{Answered, Refusal, with_view};
+use crate::serve::api::parameters::{LineageParameters, LineageRequest, Params};
 use crate::view::format;
-use crate::view::{Lineage, Origin};
-use annals_core::Shown;
+use crate::view::{FileList, FoundFile, Lineage, Origin, UnseenFile, WrittenByMonth};
+use annals_core::{Error, Shown};
 
 #[derive(Template)]
 #[template(path = "lineage.html")]
@@ -24,7 +26,49 @@ struct LineagePage {
     file: String,
     search: String,
     about: String,
+    /// Path and address of files that fit as well.
+    others: Vec<(String, String)>,
     stretches: Vec<Stretch>,
+}
+
+#[derive(Template)]
+#[template(path = "lineage_files.html")]
+struct FilesPage {
+    frame: Frame,
+    plot: Option<Html>,
+    legend: Vec<String>,
+    rows: Vec<FileRow>,
+    more: Option<String>,
+}
+
+struct FileRow {
+    address: String,
+    name: String,
+    folder: String,
+    edits: String,
+    reads: String,
+    sessions: String,
+    when: String,
+}
+
+#[derive(Template)]
+#[template(path = "lineage_unseen.html")]
+struct UnseenPage {
+    frame: Frame,
+    name: String,
+    file: String,
+    reason: String,
+    part: Option<String>,
+    others: Vec<(String, String)>,
+    edits: Vec<EditRow>,
+}
+
+struct EditRow {
+    origin: (String, String, String, String),
+    operation: &'static str,
+    line: Option<u32>,
+    before: Option<Html>,
+    after: Option<Html>,
 }
 
 struct Stretch {
@@ -41,12 +85,96 @@ pub(super) async fn page(
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let query = parameters.read()?;
-    Ok(render(app, caller, move |view| {
-        let found = view.lineage_with_text(&query)?;
-        Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, theme)))
+    let request = parameters.read()?;
+    let rendered = with_view(app, caller, move |view| {
+        let page = match &request {
+            LineageRequest::List(page) => {
+                let files = view.lineage_files(page)?;
+                // The plot is about all files: it belongs to the first page.
+                let written = page.cursor.is_none().then(|| view.written_by_month()).transpose()?;
+                files.map(|files| {
+                    (StatusCode::OK, files_page(&files, &written.unwrap_or_default(), theme).render())
+                })
+            }
+            LineageRequest::File(query) => view.lineage(query)?.map(|found| match found {
+                FoundFile::Known(lineage, lines) => {
+                    (StatusCode::OK, lineage_page(&lineage, &lines, theme).render())
+                }
+                FoundFile::Unseen(unseen) => (StatusCode::NOT_FOUND, unseen_page(&unseen, theme).render()),
+            }),
+        };
+        let Some((status, html)) = page else { return Ok(None) };
+        Ok(Some((status, html.map_err(|_| Error::new("cannot render the page"))?)))
+    });
+    Ok(match rendered.await? {
+        Some((status, html)) => html_response(status, html),
+        None => Refusal::not_found("not found").hint("/lineage lists the files").into_response(),
     })
-    .await)
+}
+
+fn address_of(file: &str) -> String {
+    format!("/lineage?file={}", in_address(file))
+}
+
+fn others_of(others: &[Shown]) -> Vec<(String, String)> {
+    others.iter().map(|path| (path.to_string(), address_of(path.as_str()))).collect()
+}
+
+fn files_page(list: &FileList, written: &WrittenByMonth, theme: Theme) -> FilesPage {
+    let bars: Vec<Bar> = written
+        .months
+        .iter()
+        .map(|(month, lines)| Bar {
+            label: month.clone(),
+            href: format!("/sessions?since={month}-01&until={}", format::month_after(month)),
+            parts: lines.iter().map(|lines| *lines as f64).collect(),
+        })
+        .collect();
+    let plot = (!bars.is_empty()).then(|| {
+        stacked_bars(&bars, &written.models, Unit::Lines, "Lines written by sessions, by month and model")
+    });
+    let rows = list.files.iter().map(|file| {
+        let path = file.file.as_str();
+        let name = path.strip_prefix(file.folder.as_str().trim_end_matches('/')).unwrap_or(path);
+        FileRow {
+            address: address_of(path),
+            name: name.trim_start_matches('/').to_owned(),
+            folder: file.folder.to_string(),
+            edits: format::number(file.edits),
+            reads: format::number(file.reads),
+            sessions: format::number(file.sessions),
+            when: file.last_at.as_deref().map_or(String::new(), format::minute),
+        }
+    });
+    FilesPage {
+        frame: Frame::new("/sessions", "Files", theme),
+        plot,
+        legend: written.models.clone(),
+        rows: rows.collect(),
+        more: list.next_cursor.as_ref().map(|cursor| format!("/lineage?cursor={}", in_address(cursor))),
+    }
+}
+
+fn unseen_page(unseen: &UnseenFile, theme: Theme) -> UnseenPage {
+    let file = unseen.file.to_string();
+    let name = format::last_part(&file).to_owned();
+    let shown = |shown: &Option<Shown>| shown.as_ref().map(|shown| text(shown.as_str()));
+    let edits = unseen.edits.iter().map(|edit| EditRow {
+        origin: describe_origin(&edit.origin),
+        operation: edit.operation,
+        line: edit.start,
+        before: shown(&edit.before),
+        after: shown(&edit.after),
+    });
+    UnseenPage {
+        frame: Frame::new("/sessions", name.clone(), theme),
+        name,
+        file,
+        reason: unseen.reason(),
+        part: unseen.shown_part(),
+        others: others_of(&unseen.others),
+        edits: edits.collect(),
+    }
 }
 
 fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage {
@@ -85,6 +213,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage
         search: in_address(&format!("file:\"{file}\"")),
         file,
         about,
+        others: others_of(&lineage.others),
         stretches: stretches.collect(),
     }
 }

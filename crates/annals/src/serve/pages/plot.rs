@@ -98,12 +98,13 @@ pub(super) struct Bar {
 pub(super) enum Unit {
     Tokens,
     Dollars,
+    Lines,
 }
 
 impl Unit {
     fn write(self, amount: f64) -> String {
         match self {
-            Unit::Tokens => format::compact(amount.round() as i64),
+            Unit::Tokens | Unit::Lines => format::compact(amount.round() as i64),
             Unit::Dollars => format::money(amount),
         }
     }
@@ -112,6 +113,7 @@ impl Unit {
         match self {
             Unit::Tokens => "tokens",
             Unit::Dollars => "US dollars",
+            Unit::Lines => "lines",
         }
     }
 }

@@ -31,6 +31,19 @@ pub struct SourceCard {
     pub deleted_this_month: i64,
 }
 
+impl SourceCard {
+    /// Its client was not found on this machine, and nothing of it is archived.
+    pub fn is_absent(&self) -> bool {
+        self.source_status == SourceStatus::Unavailable && self.files == 0 && self.session_count == 0
+    }
+
+    /// The cards of sources that exist, and those of the others. If none exists, all are shown.
+    pub fn fold(cards: &[SourceCard]) -> (Vec<&SourceCard>, Vec<&SourceCard>) {
+        let (absent, present): (Vec<_>, Vec<_>) = cards.iter().partition(|card| card.is_absent());
+        if present.is_empty() { (absent, present) } else { (present, absent) }
+    }
+}
+
 impl View<'_> {
     /// One card per source; several homes of a source are added up.
     pub fn cards(&self) -> Result<Vec<SourceCard>> {

@@ -3,6 +3,7 @@
 pub(super) mod accounts;
 pub(super) mod cards;
 pub(super) mod doctor;
+pub(super) mod failures;
 pub(super) mod gaps;
 pub(super) mod imports;
 pub(super) mod secrets;

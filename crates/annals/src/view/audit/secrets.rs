@@ -1,6 +1,6 @@
 //! Where secrets appear: mark, time, sessions and tools; never the secret itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,8 +11,8 @@ use crate::view::paging::Paging;
 use crate::view::session::branches::Branch;
 use crate::view::session::list::{SessionQuery, SessionView};
 use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery};
-use annals_core::{Result, Shown};
-use annals_store::SessionFilter;
+use annals_core::{FileId, InstanceId, Result, SessionId, Shown};
+use annals_store::{ArchiveState, ItemRow, SessionFilter};
 
 /// Sessions listed per secret; all are counted.
 const LISTED_SESSIONS: usize = 20;
@@ -33,7 +33,10 @@ pub struct SecretView {
     pub places: Vec<&'static str>,
 }
 
-#[derive(Debug, Default)]
+/// Sightings by mark.
+type Found = BTreeMap<String, Sightings>;
+
+#[derive(Debug, Default, Clone)]
 struct Sightings {
     occurrences: i64,
     first: Option<String>,
@@ -46,30 +49,13 @@ struct Sightings {
 impl View<'_> {
     /// Reads everything that matches the filter and reports the masked secrets in it.
     pub fn secrets(&self, filter: &SessionFilter) -> Result<Vec<SecretView>> {
-        self.secrets_with_progress(filter, &mut |_, _| {})
-    }
-
-    /// The same, reporting progress: sessions read so far, and in total.
-    pub fn secrets_with_progress(
-        &self,
-        filter: &SessionFilter,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Vec<SecretView>> {
-        let mut done = 0;
-        let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
+        let mut found = Found::new();
         let mut query =
             SessionQuery { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
         loop {
             let list = self.sessions(&query)?;
             for session in &list.sessions {
-                progress(done, u64::try_from(list.total).unwrap_or(0));
-                done += 1;
-                scan_session(&mut found, session);
-                let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
-                self.transcript(session, whole, &mut |entry| {
-                    scan_entry(&mut found, &session.session_id, &entry);
-                    Ok(())
-                })?;
+                self.scan_transcript(session, &mut found)?;
             }
             query.page.cursor = list.next_cursor;
             if query.page.cursor.is_none() {
@@ -77,20 +63,111 @@ impl View<'_> {
             }
         }
         if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
-            let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
-            self.history_texts(&shelf, &mut |text, changed_at| {
-                record_masks(
-                    &mut found,
-                    text,
-                    &Sighting { place: "library", at: Some(changed_at), ..Sighting::default() },
-                );
-            })?;
+            let shelf = LibraryQuery { source: filter.source.clone(), ..LibraryQuery::default() };
+            self.scan_library(&shelf, &mut found, &mut |_| true)?;
         }
-        let mut secrets: Vec<SecretView> = found.into_iter().map(|(mark, seen)| view(mark, seen)).collect();
-        secrets.sort_by(|left, right| {
-            right.occurrences.cmp(&left.occurrences).then_with(|| left.mark.cmp(&right.mark))
-        });
-        Ok(secrets)
+        Ok(sorted_views(found))
+    }
+
+    fn scan_library(
+        &self,
+        shelf: &LibraryQuery,
+        found: &mut Found,
+        is_wanted: &mut dyn FnMut(&ItemRow) -> bool,
+    ) -> Result<()> {
+        self.history_texts(shelf, is_wanted, &mut |text, changed_at| {
+            let sighting = Sighting { place: "library", at: Some(changed_at), ..Sighting::default() };
+            record_masks(found, text, &sighting);
+        })
+    }
+
+    fn scan_transcript(&self, session: &SessionView, found: &mut Found) -> Result<()> {
+        scan_session(found, session);
+        let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
+        self.transcript(session, whole, &mut |entry| {
+            scan_entry(found, &session.session_id, &entry);
+            Ok(())
+        })
+    }
+
+    /// Reads what is new since the last scan of `scanned`, reports all, and returns how many sessions it read. Progress:
+    /// sessions whose secrets are known, and all.
+    pub fn new_secrets(
+        &self,
+        scanned: &mut ScannedArchive,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Vec<SecretView>, u64)> {
+        // Whatever changes from here on is read the next time.
+        let state = self.archive.state()?;
+        let homes: Vec<InstanceId> = self.archive.instances()?.iter().map(|home| home.id).collect();
+        if scanned.state.is_none_or(|before| before.rebuilds != state.rebuilds) || scanned.homes != homes {
+            *scanned = ScannedArchive { homes, ..ScannedArchive::default() };
+        }
+        let rows: HashSet<SessionId> = self.archive.session_rows_after(-1)?.into_iter().collect();
+        let since = scanned.state.map_or(-1, |before| before.commit);
+        let changed = self.archive.session_rows_after(since)?;
+        scanned.sessions.retain(|row, _| rows.contains(row));
+        let (all, known) = (rows.len() as u64, (rows.len() - changed.len().min(rows.len())) as u64);
+        for (done, row) in changed.iter().enumerate() {
+            progress(known + done as u64, all);
+            let mut found = Found::new();
+            let filter = SessionFilter { row: Some(*row), with_agents: true, ..SessionFilter::default() };
+            let query = SessionQuery { filter, page: Paging { limit: 1, cursor: None }, brief: true };
+            for session in &self.sessions(&query)?.sessions {
+                self.scan_transcript(session, &mut found)?;
+            }
+            scanned.sessions.remove(row);
+            if !found.is_empty() {
+                scanned.sessions.insert(*row, found);
+            }
+        }
+        progress(all, all);
+        // Versions of library items never change.
+        let ScannedArchive { items, library, .. } = scanned;
+        let shelf = LibraryQuery::default();
+        self.scan_library(&shelf, library, &mut |row| {
+            items.insert((row.file, row.file_version, row.span.offset))
+        })?;
+        scanned.state = Some(state);
+        let mut found = scanned.library.clone();
+        for (mark, seen) in scanned.sessions.values().flatten() {
+            found.entry(mark.clone()).or_default().add(seen);
+        }
+        Ok((sorted_views(found), changed.len() as u64))
+    }
+}
+
+/// What was found in each part of an archive, so that the next scan reads only what is new.
+#[derive(Debug, Default)]
+pub struct ScannedArchive {
+    state: Option<ArchiveState>,
+    /// The homes that were visible.
+    homes: Vec<InstanceId>,
+    /// By the row of the session; only those with secrets.
+    sessions: HashMap<SessionId, Found>,
+    /// Versions of library items that were read: file, its version, and offset.
+    items: HashSet<(FileId, i64, u64)>,
+    library: Found,
+}
+
+fn sorted_views(found: Found) -> Vec<SecretView> {
+    let mut secrets: Vec<SecretView> = found.into_iter().map(|(mark, seen)| view(mark, seen)).collect();
+    secrets.sort_by(|left, right| {
+        right.occurrences.cmp(&left.occurrences).then_with(|| left.mark.cmp(&right.mark))
+    });
+    secrets
+}
+
+impl Sightings {
+    /// Adds those of another part of the archive.
+    fn add(&mut self, other: &Sightings) {
+        self.occurrences += other.occurrences;
+        // Timestamps sort as strings.
+        self.first = self.first.iter().chain(&other.first).min().cloned();
+        self.last = self.last.iter().chain(&other.last).max().cloned();
+        self.sessions.extend(other.sessions.iter().cloned());
+        self.tools.extend(other.tools.iter().cloned());
+        self.places.extend(other.places.iter().copied());
     }
 }
 
@@ -103,7 +180,7 @@ struct Sighting<'a> {
     tool: Option<&'a Shown>,
 }
 
-fn scan_session(found: &mut BTreeMap<String, Sightings>, session: &SessionView) {
+fn scan_session(found: &mut Found, session: &SessionView) {
     let at = session.first_message_at.as_deref();
     let sighting = Sighting { place: "session", at, session: Some(&session.session_id), tool: None };
     let texts = [&session.title, &session.cwd, &session.git_branch, &session.git_origin_url];
@@ -112,7 +189,7 @@ fn scan_session(found: &mut BTreeMap<String, Sightings>, session: &SessionView) 
     }
 }
 
-fn scan_entry(found: &mut BTreeMap<String, Sightings>, session: &str, entry: &Entry) {
+fn scan_entry(found: &mut Found, session: &str, entry: &Entry) {
     let mut tool: Option<Shown> = None;
     let at = entry.at.as_deref();
     for block in &entry.blocks {
@@ -138,7 +215,7 @@ fn scan_entry(found: &mut BTreeMap<String, Sightings>, session: &str, entry: &En
 }
 
 /// Counts every mask in a text that passed the door.
-fn record_masks(found: &mut BTreeMap<String, Sightings>, text: &str, sighting: &Sighting<'_>) {
+fn record_masks(found: &mut Found, text: &str, sighting: &Sighting<'_>) {
     let mut rest = text;
     while let Some(open) = rest.find("[secret:") {
         rest = &rest[open..];

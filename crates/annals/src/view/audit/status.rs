@@ -56,6 +56,12 @@ fn is_api_traces(source: &dyn Source) -> bool {
 pub type DiskState = (&'static str, String, SourceStatus, String);
 
 impl View<'_> {
+    /// When a home was last scanned.
+    pub fn last_scanned(&self) -> Result<Option<String>> {
+        let homes = self.archive.homes(None)?;
+        Ok(homes.iter().filter_map(|home| home.last_scanned).max().map(Time::rfc3339))
+    }
+
     /// The state after the last run, or on disk if no run found a home.
     pub fn source_state(&self, source: &'static dyn Source) -> Result<SourceState> {
         let manifest = source.manifest();

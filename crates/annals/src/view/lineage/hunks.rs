@@ -199,7 +199,7 @@ impl<'a> HunkReader<'a> {
         Ok(())
     }
 
-    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(ContentKey, Rc<str>)>> {
+    pub fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(ContentKey, Rc<str>)>> {
         let message = self.archive.prompt_before(row.session_id, row.file, row.span.offset)?;
         let (Some(message), Some(source)) = (message, by_name(source)) else { return Ok(None) };
         if let Some(cached) = self.prompts.get(&message.key) {
@@ -404,7 +404,7 @@ fn nearness(ours: &str, theirs: &str) -> usize {
 }
 
 /// The same path, or the same path relative to both directories.
-fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
+pub fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     // A pasted passage may come from any file.
     if file.path == path || file.is_passage() {
         return true;

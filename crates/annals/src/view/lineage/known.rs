@@ -1,13 +1,17 @@
 //! A file as last archived, assembled from what calls wrote and read: no file on disk is opened.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Blame;
-use super::hunks::{CodeFile, HunkReader};
+use super::files::{MOST_EDITS, UnseenFile};
+use super::hunks::{CodeCall, CodeFile, HunkReader};
 use crate::view::context::View;
 use annals_core::{Error, FileWork, Operation, Result, Shown, Time};
 use annals_sources::by_name;
+use annals_store::CallRow;
 
 /// Calls on one file that are replayed. If there are more, the last ones are used.
 const MOST_CALLS: i64 = 5_000;
@@ -18,7 +22,7 @@ const LARGEST: usize = 8 << 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct LineageQuery {
-    /// The complete path, as the client named it.
+    /// The path, as a client named it, or the end of it.
     pub file: String,
     /// Range of lines from 1; all lines if none.
     pub start: Option<usize>,
@@ -32,42 +36,53 @@ pub struct Lineage {
     pub seen_at: Option<String>,
     /// False if an edit could not be applied, so that the file may differ.
     pub complete: bool,
+    /// Other files whose paths fit as well: in other worktrees, on other machines, in other directories.
+    pub others: Vec<Shown>,
     #[serde(flatten)]
     pub blame: Blame,
 }
 
+/// What is known about a file that sessions worked on.
+pub enum FoundFile {
+    /// The origin of its lines, and their masked text.
+    Known(Box<Lineage>, Vec<Shown>),
+    /// It was edited, but its content is not known.
+    Unseen(Box<UnseenFile>),
+}
+
 impl View<'_> {
     /// Only for the owner, and only for files below the directory of a session: nothing else is found.
-    pub fn lineage(&self, query: &LineageQuery) -> Result<Option<Lineage>> {
-        Ok(self.lineage_with_text(query)?.map(|(lineage, _)| lineage))
-    }
-
-    /// The same, with the masked text of every line.
-    pub fn lineage_with_text(&self, query: &LineageQuery) -> Result<Option<(Lineage, Vec<Shown>)>> {
+    pub fn lineage(&self, query: &LineageQuery) -> Result<Option<FoundFile>> {
         let start = query.start.unwrap_or(1);
         let end = query.end.unwrap_or(usize::MAX);
         if start == 0 || end < start {
             return Err(Error::bad_request("invalid range of lines")
                 .hint("`start` must be at least 1, and `end` at least `start`"));
         }
-        if !self.archive.is_whole() || !is_plain_path(&query.file) {
+        if !self.archive.is_whole() {
             return Ok(None);
         }
-        let Some(known) = self.known_file(&query.file, RENAMES)? else { return Ok(None) };
-        let Some(folder) = known.folder else { return Ok(None) };
-        let Some(text) = known.text else { return Ok(None) };
+        let Some((path, others)) = self.find_touched(&query.file)? else { return Ok(None) };
+        let Some(known) = self.known_file(&path, RENAMES)? else { return Ok(None) };
+        let Some(folder) = known.folder.clone() else { return Ok(None) };
+        let others: Vec<Shown> = others.iter().map(|path| self.door.text(path)).collect();
+        let Some(text) = known.text else {
+            let unseen = self.unseen_file(&path, known, others)?;
+            return Ok(unseen.map(|unseen| FoundFile::Unseen(Box::new(unseen))));
+        };
         let lines = self.door.lines(&text);
         let deadlines = vec![known.at; lines.len()];
-        let file = CodeFile { path: query.file.clone(), root: Some(folder), text, deadlines };
+        let file = CodeFile { path, root: Some(folder), text, deadlines };
         let Some(blame) = self.blame(&[file])?.pop() else { return Ok(None) };
         let blame = blame.part(start, end);
         let seen_at = known.at.map(Time::rfc3339);
-        Ok(Some((Lineage { seen_at, complete: known.complete, blame }, lines)))
+        let lineage = Lineage { seen_at, complete: known.complete, others, blame };
+        Ok(Some(FoundFile::Known(Box::new(lineage), lines)))
     }
 }
 
 /// An absolute path without `..` components.
-fn is_plain_path(path: &str) -> bool {
+pub(super) fn is_plain_path(path: &str) -> bool {
     let parts = || path.split(['/', '\\']);
     let whole = path.starts_with('/') || path.as_bytes().get(1) == Some(&b':');
     whole
@@ -75,12 +90,17 @@ fn is_plain_path(path: &str) -> bool {
         && parts().skip(1).all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-struct KnownFile {
+pub(super) struct KnownFile {
     text: Option<String>,
     at: Option<Time>,
     complete: bool,
     /// The session directory that contains the file.
     folder: Option<String>,
+    /// How often it was edited, and the last edits.
+    pub edits: usize,
+    pub last_edits: VecDeque<(CodeCall, FileWork)>,
+    /// It was deleted or renamed since.
+    pub is_gone: bool,
 }
 
 impl View<'_> {
@@ -91,7 +111,15 @@ impl View<'_> {
             return Ok(None);
         }
         let mut reader = HunkReader::new(self.archive);
-        let mut known = KnownFile { text: None, at: None, complete: true, folder: None };
+        let mut known = KnownFile {
+            text: None,
+            at: None,
+            complete: true,
+            folder: None,
+            edits: 0,
+            last_edits: VecDeque::new(),
+            is_gone: false,
+        };
         for (session, file, place) in calls {
             let Some(row) = self.archive.call_at(session, file, place)? else { continue };
             let Some((source, folder)) = reader.session(session)? else { continue };
@@ -110,6 +138,7 @@ impl View<'_> {
             for work in &works {
                 if work.moved_from.as_deref() == Some(path) {
                     known.text = None;
+                    known.is_gone = true;
                 }
                 if work.path != path {
                     continue;
@@ -120,6 +149,9 @@ impl View<'_> {
                     known.text = before.and_then(|before| before.text);
                 }
                 known.at = known.at.max(row.at);
+                if !work.is_read() {
+                    known.keep_edit(&row, &source, work);
+                }
                 known.complete &= replay(&mut known.text, work);
                 if let Some(whole) = &work.whole {
                     known.text = Some(whole.clone());
@@ -131,6 +163,24 @@ impl View<'_> {
             }
         }
         Ok(Some(known))
+    }
+}
+
+impl KnownFile {
+    /// Edits are only of interest while the file was not seen as a whole.
+    fn keep_edit(&mut self, row: &CallRow, source: &str, work: &FileWork) {
+        self.edits += 1;
+        self.is_gone = work.operation == Operation::Delete;
+        if self.text.is_some() {
+            self.last_edits.clear();
+            return;
+        }
+        let (row, source, path) = (row.clone(), source.to_owned(), work.path.clone());
+        if self.last_edits.len() >= MOST_EDITS {
+            self.last_edits.pop_front();
+        }
+        let work = FileWork { whole: None, ..work.clone() };
+        self.last_edits.push_back((CodeCall { row, source, path, prompt: None }, work));
     }
 }
 

@@ -1,9 +1,12 @@
 //! The origin of the lines of a file: session, prompt, call and model, with a grade of confidence.
 
 pub(super) mod alike;
+pub(super) mod evidence;
+pub(super) mod files;
 pub(super) mod hunks;
 pub(super) mod known;
 pub(super) mod matching;
+pub(super) mod over_time;
 pub(super) mod surviving_lines;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +19,7 @@ use super::door::{Door, between_letters};
 use super::search::passages::PassageReader;
 use annals_core::{Result, SessionId, Shown, Time};
 use annals_sources::by_name;
+pub use evidence::{Evidence, EvidenceKind, Statement};
 pub use hunks::CodeFile;
 use hunks::{Candidates, CodeCall, HunkReader, fingerprints_of, rarity};
 use matching::{Claim, HunkLine, TracedLines, claim_lines};
@@ -31,6 +35,9 @@ pub struct Blame {
     pub spans: Vec<BlameSpan>,
     /// Calls, which spans refer to by index.
     pub origins: Vec<Origin>,
+    /// What notes and trailers of commits say, which spans refer to by index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
 }
 
 /// Number of lines by grade.
@@ -46,6 +53,10 @@ pub struct LineGrades {
     pub changed: usize,
     /// Read by a session, but not written by one.
     pub read: usize,
+    /// A note of the commit names who wrote it; no edit is known.
+    pub noted: usize,
+    /// A trailer of the commit names an assistant; nothing else is known.
+    pub trailer: usize,
     pub unknown: usize,
 }
 
@@ -59,6 +70,9 @@ pub struct BlameSpan {
     pub origin: Option<usize>,
     /// Line number of the first line when it was written.
     pub written_at_line: Option<u32>,
+    /// Index of a note or a trailer about these lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<usize>,
 }
 
 /// A call that wrote lines, or read them.
@@ -91,8 +105,7 @@ impl View<'_> {
         let calls_by_name = self.archive.calls_by_file_name(&files.iter().map(name_of).collect())?;
         let none = BTreeMap::new();
         let mut reader = HunkReader::new(self.archive);
-        let steps = PassageReader { view: self, contents: self.archive.contents() };
-        let mut builder = OriginBuilder { view: self, steps, titles: HashMap::new() };
+        let mut builder = OriginBuilder::new(self);
         let mut blames = Vec::with_capacity(files.len());
         for file in files {
             let of_name = calls_by_name.get(&name_of(file)).unwrap_or(&none);
@@ -121,6 +134,7 @@ impl Blame {
         self.lines = LineGrades::default();
         self.spans.retain(|span| span.start <= to && span.end >= from);
         let (mut origins, mut numbers) = (Vec::new(), HashMap::new());
+        let (mut evidence, mut statements) = (Vec::new(), HashMap::new());
         for span in &mut self.spans {
             let cut = from.saturating_sub(span.start);
             span.start += cut;
@@ -136,8 +150,15 @@ impl Blame {
                     origins.len() - 1
                 })
             });
+            span.evidence = span.evidence.map(|number| {
+                *statements.entry(number).or_insert_with(|| {
+                    evidence.push(self.evidence[number].clone());
+                    evidence.len() - 1
+                })
+            });
         }
         self.origins = origins;
+        self.evidence = evidence;
         self
     }
 }
@@ -147,6 +168,13 @@ struct OriginBuilder<'a> {
     view: &'a View<'a>,
     steps: PassageReader<'a>,
     titles: HashMap<SessionId, Option<Shown>>,
+}
+
+impl<'a> OriginBuilder<'a> {
+    fn new(view: &'a View<'a>) -> OriginBuilder<'a> {
+        let steps = PassageReader { view, contents: view.archive.contents() };
+        OriginBuilder { view, steps, titles: HashMap::new() }
+    }
 }
 
 impl OriginBuilder<'_> {
@@ -179,10 +207,12 @@ impl OriginBuilder<'_> {
                         let start = candidates.hunks[claim.hunk].start?;
                         start.checked_add(u32::try_from(claim.line).ok()?)
                     }),
+                    evidence: None,
                 }),
             }
         }
-        Ok(Blame { file: self.view.door.text(&file.path), lines: grades, spans, origins })
+        let file = self.view.door.text(&file.path);
+        Ok(Blame { file, lines: grades, spans, origins, evidence: Vec::new() })
     }
 
     /// Every call that has a line, numbered in order of appearance.
@@ -245,6 +275,8 @@ impl LineGrades {
             "moved" => &mut self.moved,
             "changed" => &mut self.changed,
             "read" => &mut self.read,
+            "noted" => &mut self.noted,
+            "trailer" => &mut self.trailer,
             _ => &mut self.unknown,
         };
         *of_grade += lines;
@@ -256,6 +288,8 @@ impl LineGrades {
         self.moved += other.moved;
         self.changed += other.changed;
         self.read += other.read;
+        self.noted += other.noted;
+        self.trailer += other.trailer;
         self.unknown += other.unknown;
     }
 }
@@ -289,8 +323,8 @@ pub struct Share {
 pub fn blame_sums(blames: &[Blame]) -> BlameSums {
     let mut sums = BlameSums::default();
     let mut sessions: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
-    let mut sources: BTreeMap<String, usize> = BTreeMap::new();
-    let mut models: BTreeMap<String, usize> = BTreeMap::new();
+    let mut sources: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
+    let mut models: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
     for blame in blames {
         sums.lines.add(&blame.lines);
         sums.files.push(FileSum { file: blame.file.clone(), lines: blame.lines });
@@ -298,19 +332,29 @@ pub fn blame_sums(blames: &[Blame]) -> BlameSums {
             let Some(origin) = span.origin.and_then(|origin| blame.origins.get(origin)) else { continue };
             let lines = span.end + 1 - span.start;
             sessions.entry(origin.session_id.clone()).or_insert((origin.title.clone(), 0)).1 += lines;
-            *sources.entry(origin.source.clone()).or_default() += lines;
-            *models.entry(origin.model.clone().unwrap_or_else(|| "unknown".into())).or_default() += lines;
+            sources.entry(origin.source.clone()).or_default().1 += lines;
+            models.entry(origin.model.clone().unwrap_or_else(|| "unknown".into())).or_default().1 += lines;
         }
     }
-    let total = sums.lines.total.max(1) as f64;
-    let share = |name, title, lines: usize| Share { name, title, lines, share: lines as f64 / total };
-    sums.sessions = sessions.into_iter().map(|(name, (title, lines))| share(name, title, lines)).collect();
-    sums.sources = sources.into_iter().map(|(name, lines)| share(name, None, lines)).collect();
-    sums.models = models.into_iter().map(|(name, lines)| share(name, None, lines)).collect();
-    for shares in [&mut sums.sessions, &mut sums.sources, &mut sums.models] {
-        shares.sort_by(|left, right| right.lines.cmp(&left.lines).then(left.name.cmp(&right.name)));
-    }
+    let total = sums.lines.total;
+    sums.sessions = shares(sessions, total);
+    sums.sources = shares(sources, total);
+    sums.models = shares(models, total);
     sums
+}
+
+/// Largest first.
+fn shares(lines: BTreeMap<String, (Option<Shown>, usize)>, total: usize) -> Vec<Share> {
+    let total = total.max(1) as f64;
+    let share = |(name, (title, lines)): (String, (Option<Shown>, usize))| Share {
+        name,
+        title,
+        lines,
+        share: lines as f64 / total,
+    };
+    let mut shares: Vec<Share> = lines.into_iter().map(share).collect();
+    shares.sort_by(|left, right| right.lines.cmp(&left.lines).then_with(|| left.name.cmp(&right.name)));
+    shares
 }
 
 impl View<'_> {

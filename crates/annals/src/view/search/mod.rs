@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use super::context::View;
 use super::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Error, FileId, PassageKind, Result, SessionId, Shown, Time};
-use annals_sources::by_name;
+use annals_sources::by_common_name;
 use annals_store::{PassageHit, TermQuery};
 use passages::{FoundPassage, PassageReader, closeness, fragment, matches_query};
 use query::{Clause, Query, check_words, intersect_kinds, normalize, parse_kinds, parse_query, parse_role};
@@ -187,9 +187,11 @@ fn parse_request(request: &SearchQuery, now: Time) -> Result<Query> {
             Error::bad_request("empty query").hint("use words, a \"phrase\", or a filter such as tool:NAME")
         );
     }
-    if let Some(source) = query.source.as_deref().filter(|source| by_name(source).is_none()) {
-        return Err(Error::bad_request(format!("unknown source {source:?}"))
-            .hint("`annals sources` lists all sources"));
+    if let Some(name) = &query.source {
+        let source = by_common_name(name).ok_or_else(|| {
+            Error::bad_request(format!("unknown source {name:?}")).hint("`annals sources` lists all sources")
+        })?;
+        query.source = Some(source.manifest().source.to_owned());
     }
     Ok(query)
 }

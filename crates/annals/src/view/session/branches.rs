@@ -40,7 +40,12 @@ pub struct BranchView {
     pub id: String,
     /// On the current branch.
     pub current: bool,
+    /// Its place among all alternatives, from 1.
+    pub number: usize,
 }
+
+/// Alternatives listed at a step, of those next to it; all are counted.
+const MOST_SIBLINGS: usize = 20;
 
 /// The nodes of a session, indexed.
 pub struct Branches {
@@ -79,14 +84,24 @@ impl Branches {
         nodes.filter(|(at, node)| node.is_step && (self.all || self.selected[*at]))
     }
 
-    /// The alternatives at a node, including itself; empty if there are no others.
-    pub fn siblings(&self, node: &NodeRow) -> Vec<BranchView> {
+    /// The alternatives at a node next to it, including itself, and the number of all; empty if there are no others.
+    pub fn siblings(&self, at: usize) -> (Vec<BranchView>, usize) {
+        let Some(node) = self.nodes.get(at) else { return (Vec::new(), 0) };
         let siblings = self.below.get(&node.parent).map(Vec::as_slice).unwrap_or_default();
         if siblings.len() < 2 {
-            return Vec::new();
+            return (Vec::new(), siblings.len());
         }
-        let view = |at: &usize| BranchView { id: self.nodes[*at].key.hex(), current: self.selected[*at] };
-        siblings.iter().map(view).collect()
+        // They are in the order of their numbers. Listing all of thousands at each of them would never end.
+        let own = siblings.binary_search(&at).unwrap_or(0);
+        let last = siblings.len().saturating_sub(MOST_SIBLINGS);
+        let first = own.saturating_sub(MOST_SIBLINGS / 2).min(last);
+        let near = siblings.iter().enumerate().skip(first).take(MOST_SIBLINGS);
+        let view = |(place, at): (usize, &usize)| BranchView {
+            id: self.nodes[*at].key.hex(),
+            current: self.selected[*at],
+            number: place + 1,
+        };
+        (near.map(view).collect(), siblings.len())
     }
 }
 

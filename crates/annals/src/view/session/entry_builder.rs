@@ -95,6 +95,7 @@ impl EntryBuilder<'_> {
             cost_usd: None,
             on_current_branch: None,
             branches: Vec::new(),
+            branch_count: None,
         })
     }
 
@@ -152,6 +153,7 @@ impl EntryBuilder<'_> {
             cost_usd: None,
             on_current_branch: None,
             branches: Vec::new(),
+            branch_count: None,
         })
     }
 

@@ -16,6 +16,9 @@ const LONGEST_CHAIN: usize = 100_000;
 const REACH: u64 = 64 << 10;
 /// Bytes read at a time after a line.
 const MOST_READ: u64 = 4 << 20;
+/// Bytes read for the parents of one page beyond its own lines. A parent is nearly always the line before; one that is
+/// farther away than this, or exists nowhere, is not worth reading a whole transcript for.
+const MOST_SEARCHED: u64 = if cfg!(test) { 1 << 20 } else { 32 << 20 };
 /// Beyond the end of any file: the whole rest is searched.
 const END: u64 = u64::MAX >> 1;
 
@@ -28,8 +31,10 @@ pub(in crate::view) struct LineGraph {
     lines: HashMap<ContentKey, LineNode>,
     /// Ids of lines by file and offset.
     ids: BTreeMap<(FileId, u64), String>,
-    /// Lines that no file of the session has.
+    /// Lines that no file of the session has, as far as it was searched.
     absent: HashSet<ContentKey>,
+    /// Bytes that may still be read in search of parents.
+    budget: u64,
 }
 
 /// A part of a file whose lines were read. It starts and ends with whole lines.
@@ -71,6 +76,7 @@ impl LineGraph {
             return Ok(parents);
         }
         self.enter(session);
+        self.budget = MOST_SEARCHED;
         if !self.windows.contains_key(&file) {
             // Everything that the steps need, at once.
             let offset = first.offset().saturating_sub(REACH);
@@ -80,7 +86,7 @@ impl LineGraph {
         self.cover(lines, file, (first.offset(), last.offset()))?;
         for step in steps {
             let StepRow::Message(row) = step else { continue };
-            if let Some(parent) = self.parent(lines, row)? {
+            if let Some(parent) = self.parent_within(lines, row)? {
                 parents.insert(row.span.offset, parent);
             }
         }
@@ -89,6 +95,15 @@ impl LineGraph {
 
     /// The message before this one.
     pub fn parent(&mut self, lines: &mut Lines<'_, '_, '_>, row: &MessageRow) -> Result<Option<ContentKey>> {
+        self.budget = MOST_SEARCHED;
+        self.parent_within(lines, row)
+    }
+
+    fn parent_within(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        row: &MessageRow,
+    ) -> Result<Option<ContentKey>> {
         let own = lines.contents.span(row.file, row.span)?;
         let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
         self.enter(row.session_id);
@@ -137,14 +152,16 @@ impl LineGraph {
         if self.absent.contains(&line) {
             return Ok(None);
         }
-        while !self.lines.contains_key(&line) && self.extend_back(lines, file)? {}
-        while !self.lines.contains_key(&line) && self.extend(lines, file, END)? {}
-        if !self.lines.contains_key(&line) {
+        while !self.lines.contains_key(&line) && self.search(lines, file, LineGraph::extend_back)? {}
+        while !self.lines.contains_key(&line) && self.search(lines, file, LineGraph::extend_to_end)? {}
+        if !self.lines.contains_key(&line) && self.budget > 0 {
             for other in lines.view.archive.transcript_sources(self.session)? {
                 if other.framing == Framing::Lines && !self.windows.contains_key(&other.id) {
                     self.cover(lines, other.id, (0, 0))?;
                 }
-                while !self.lines.contains_key(&line) && self.extend(lines, other.id, END)? {}
+                while !self.lines.contains_key(&line)
+                    && self.search(lines, other.id, LineGraph::extend_to_end)?
+                {}
             }
         }
         let found = self.lines.get(&line).copied();
@@ -152,6 +169,28 @@ impl LineGraph {
             self.absent.insert(line);
         }
         Ok(found)
+    }
+
+    /// Reads more lines of a file while the budget lasts.
+    fn search(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        file: FileId,
+        extend: fn(&mut LineGraph, &mut Lines<'_, '_, '_>, FileId) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.budget == 0 {
+            return Ok(false);
+        }
+        let before = self.window(file);
+        let has_more = extend(self, lines, file)?;
+        let after = self.window(file);
+        let read = (before.start - after.start) + (after.end - before.end);
+        self.budget = self.budget.saturating_sub(read.max(1));
+        Ok(has_more)
+    }
+
+    fn extend_to_end(&mut self, lines: &mut Lines<'_, '_, '_>, file: FileId) -> Result<bool> {
+        self.extend(lines, file, END)
     }
 
     /// Reads until the lines from this offset to that one are known.
@@ -181,7 +220,7 @@ impl LineGraph {
         if window.start == 0 {
             return Ok(false);
         }
-        let from = window.start.saturating_sub(window.reach);
+        let from = window.start.saturating_sub(window.reach.min(MOST_SEARCHED));
         let bytes = lines.contents.span(file, Span { offset: from, length: window.start - from })?;
         let bytes = bytes.expose();
         // A line whose start was not read waits for the next time.
@@ -266,4 +305,81 @@ fn line_start(lines: &mut Lines<'_, '_, '_>, file: FileId, offset: u64) -> Resul
 
 fn key_of(id: &str) -> ContentKey {
     ContentKey::of(&[id.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests::{archive_of_user, now};
+    use crate::view::{Branch, Door, Paging, SessionQuery, View};
+    use annals_core::Scope;
+    use annals_store::{RowPlace, RowsQuery, SessionFilter};
+
+    /// A parent that is nowhere is searched for in a part of the file, before and after the line that names it.
+    #[test]
+    fn a_parent_that_exists_nowhere_does_not_cost_the_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = "0c1a0000-0000-4000-8000-00000000000a";
+        let (count, text) = (3_000, "lamp oil ".repeat(200));
+        let mut lines = String::new();
+        for number in 0..count {
+            let parent = match number {
+                0 => None,
+                // In the middle, and at the end.
+                _ if number % (count / 2) == count / 2 - 1 => Some(format!("nowhere-{number}")),
+                _ => Some(format!("line-{}", number - 1)),
+            };
+            let line = json!({
+                "type": "user", "uuid": format!("line-{number}"), "parentUuid": parent, "sessionId": session,
+                "cwd": "/w", "version": "2.1.44", "timestamp": format!("2026-03-01T{:02}:{:02}:{:02}.000Z",
+                number / 3600, number / 60 % 60, number % 60), "isSidechain": false, "userType": "external",
+                "message": {"role": "user", "content": format!("{number} {text}")},
+            });
+            lines += &format!("{line}\n");
+        }
+        let path = folder.path().join("user/.claude/projects/-w").join(format!("{session}.jsonl"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &lines).unwrap();
+        assert!(lines.len() as u64 > 5 * MOST_SEARCHED, "{}", lines.len());
+        let store = archive_of_user(folder.path());
+        let door = Door::masking(&store).unwrap();
+        let view = View::new(store.scoped(Scope::Owner), &door, now());
+        let query = SessionQuery {
+            filter: SessionFilter::default(),
+            page: Paging { limit: 10, cursor: None },
+            brief: true,
+        };
+        let found = view.sessions(&query).unwrap().sessions;
+        assert_eq!(view.count_steps(&found[0], &Branch::Current).unwrap(), count);
+        let mut rows = Vec::new();
+        let query = RowsQuery {
+            source: "claude_code",
+            key: None,
+            session: None,
+            changed_after: 0,
+            after: RowPlace::default(),
+        };
+        let mut push = |row: MessageRow| {
+            rows.push(row);
+            Ok(true)
+        };
+        view.archive.each_message(&query, &mut push).unwrap();
+        assert_eq!(rows.len() as i64, count);
+        let source = annals_sources::by_name("claude_code").unwrap();
+        let parent_of = |number: usize| {
+            let (mut graph, mut contents) = (LineGraph::default(), view.archive.contents());
+            let mut lines = Lines { view: &view, source, contents: &mut contents };
+            let parent = graph.parent(&mut lines, &rows[number]).unwrap();
+            let read: u64 = graph.windows.values().map(|window| window.end - window.start).sum();
+            (parent, read)
+        };
+        for orphan in [count as usize / 2 - 1, count as usize - 1] {
+            let (parent, read) = parent_of(orphan);
+            assert_eq!(parent, None, "{orphan}");
+            assert!(read < 3 * MOST_SEARCHED, "{orphan}: {read} bytes");
+        }
+        assert_eq!(parent_of(100).0, Some(rows[99].key));
+    }
 }

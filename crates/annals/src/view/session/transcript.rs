@@ -49,9 +49,13 @@ pub struct Entry {
     /// In a branching conversation: whether the client shows this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_current_branch: Option<bool>,
-    /// The alternatives to this step on other branches, including this one; empty if there are none.
+    /// The alternatives to this step on other branches, including this one; empty if there are none, and only those
+    /// next to it if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<BranchView>,
+    /// The number of all alternatives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_count: Option<usize>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -293,7 +297,9 @@ fn walk_branch(
                 entry.seq = end.seq;
                 entry.parent_id = node.parent.map(annals_core::ContentKey::hex);
                 entry.on_current_branch = Some(node.current);
-                entry.branches = branches.siblings(node);
+                let (near, count) = branches.siblings(*at);
+                entry.branches = near;
+                entry.branch_count = Some(count).filter(|count| *count > 1);
                 end = Bookmark { file: 0, place: *at as i64, seq: end.seq + 1 };
                 visit(entry)
             })?;

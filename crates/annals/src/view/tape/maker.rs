@@ -202,6 +202,7 @@ impl<'a> TapeMaker<'a> {
             | Item::Typed(_)
             | Item::Spoken { .. }
             | Item::Tree(_)
+            | Item::Project(_)
             | Item::Drift(_)
             | Item::Passage(_) => Ok(()),
         }

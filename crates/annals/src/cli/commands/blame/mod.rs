@@ -1,16 +1,21 @@
 //! `annals blame`: which session wrote each line of a file, a text, or a whole directory.
 
+mod over_time;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::evidence;
 use crate::cli::git::{self, LineCommit};
 use crate::cli::ui::{table, time};
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, percent};
-use crate::view::{Blame, BlameSums, CodeFile, Origin, Share, View, blame_sums};
+use crate::view::{
+    Blame, BlameSpan, BlameSums, CodeFile, Evidence, LineGrades, Origin, Share, View, blame_sums,
+};
 use annals_core::{Error, Result, Shown, Time};
 
 #[derive(Args)]
@@ -19,9 +24,13 @@ use annals_core::{Error, Result, Shown, Time};
                   moved     the same text, elsewhere or in another file\n  \
                   changed   similar text\n  \
                   read      a session read the line, none wrote it\n  \
+                  noted     a note of git-ai on the commit names who wrote it\n  \
+                  trailer   a trailer of the commit names an assistant\n  \
                   unknown   no session is known to have written it\n\n\
                   Lines are matched by content, not by commit: renames, rebases and formatters do not matter.\n\
-                  No edit is credited with a line that was committed, or saved, before it.")]
+                  No edit is credited with a line that was committed, or saved, before it.\n\
+                  Notes and trailers are read from the repository; they never outweigh the text of an edit, and are\n\
+                  shown as disagreeing if they name a session that never touched the file.")]
 pub struct BlameArguments {
     /// File, or lines of a file: FILE:12, FILE:12-40
     #[arg(value_name = "FILE[:A[-B]]", required_unless_present_any = ["text", "stat"])]
@@ -32,6 +41,9 @@ pub struct BlameArguments {
     /// Summarize a directory: share of lines by session, source and model
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     stat: Option<PathBuf>,
+    /// With --stat: shares by month, and how many lines of sessions survive 1, 7, 30 and 90 days
+    #[arg(long, requires = "stat", conflicts_with_all = ["no_git", "at"])]
+    over_time: bool,
     /// Trace the file or directory as it was at this commit
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["text", "no_git"])]
     at: Option<String>,
@@ -55,22 +67,29 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     if let Some(folder) = &options.stat {
         return summarize(context, &view, folder, options);
     }
-    let (file, lines, commits) = match (&options.text, &options.file) {
+    let (file, lines, commits, place) = match (&options.text, &options.file) {
         (Some(text), _) => {
             let (path, text) = (String::new(), text.clone());
-            (CodeFile { path, root: None, text, deadlines: Vec::new() }, None, None)
+            (CodeFile { path, root: None, text, deadlines: Vec::new() }, None, None, None)
         }
         (None, Some(argument)) => {
             let (path, lines) = split_lines(argument)?;
             let place = Place::of(&path, options)?;
             let mut file = place.read(&place.path)?;
             let commits = place.date(&mut file);
-            (file, lines, commits)
+            (file, lines, commits, Some(place))
         }
         (None, None) => return Err(Error::bad_request("no file given")),
     };
     let traced = trace(&view, std::slice::from_ref(&file))?;
-    let Some(traced) = traced.into_iter().next() else { return Ok(Outcome::Nothing) };
+    let Some(mut traced) = traced.into_iter().next() else { return Ok(Outcome::Nothing) };
+    if let (Some(commits), Some(top)) = (&commits, place.as_ref().and_then(|place| place.top.as_ref())) {
+        let (statements, of_lines) = evidence::statements(top, commits);
+        if !statements.is_empty() {
+            let path = Path::new(&file.path).strip_prefix(top).unwrap_or(Path::new(&file.path));
+            view.add_evidence(&mut traced, &path.to_string_lossy(), &statements, &of_lines)?;
+        }
+    }
     let shown = view.shown_lines(&file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
     if from > shown.len() {
@@ -88,7 +107,8 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     } else {
         table(context, &part)?;
     }
-    Ok(if part.blame.origins.is_empty() { Outcome::Nothing } else { Outcome::Done })
+    let is_known = !part.blame.origins.is_empty() || !part.blame.evidence.is_empty();
+    Ok(if is_known { Outcome::Done } else { Outcome::Nothing })
 }
 
 /// One read of the archive: its locks are taken once.
@@ -106,13 +126,13 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Number, text, grade, origin, line when written, and commit of each line.
-    fn each(&self) -> impl Iterator<Item = (usize, &Shown, &'static str, Option<usize>, Option<u32>)> {
+    /// Number, text, span and line when written of each line.
+    fn each(&self) -> impl Iterator<Item = (usize, &Shown, &BlameSpan, Option<u32>)> {
         self.blame.spans.iter().flat_map(move |span| {
             (span.start..=span.end).filter_map(move |number| {
                 let step = u32::try_from(number - span.start).ok()?;
                 let written = span.written_at_line.and_then(|line| line.checked_add(step));
-                Some((number, self.lines.get(number - 1)?, span.grade, span.origin, written))
+                Some((number, self.lines.get(number - 1)?, span, written))
             })
         })
     }
@@ -125,14 +145,18 @@ impl Part<'_> {
 fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let width = part.to.to_string().len();
     let mut last = None;
-    for (number, text, grade, origin, _) in part.each() {
+    for (number, text, span, _) in part.each() {
+        let BlameSpan { grade, origin, evidence, .. } = *span;
         let call = origin.and_then(|origin| part.blame.origins.get(origin));
+        let statement = evidence.and_then(|evidence| part.blame.evidence.get(evidence));
         // Printed once per span, so that the start of the next one is easy to find.
-        let summary = match call {
-            Some(call) if last != Some((origin, grade)) => describe_call(call),
-            Some(_) | None => String::new(),
+        let summary = match (call, statement) {
+            _ if last == Some((origin, evidence, grade)) => String::new(),
+            (_, Some(statement)) if statement.kind == grade => describe_evidence(statement),
+            (Some(call), _) => describe_call(call),
+            (None, _) => String::new(),
         };
-        last = Some((origin, grade));
+        last = Some((origin, evidence, grade));
         let commit = match (part.commits.is_some(), part.commit(number)) {
             (true, Some(commit)) => format!("{} ", &commit[..8]),
             (true, None) => "         ".to_owned(),
@@ -147,25 +171,56 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     }
     context.output.flush()?;
     let mut shown = HashSet::new();
-    for (_, _, _, origin, _) in part.each() {
-        let Some(number) = origin.filter(|origin| shown.insert(*origin)) else { continue };
+    for (_, _, span, _) in part.each() {
+        let Some(number) = span.origin.filter(|origin| shown.insert(*origin)) else { continue };
         let Some(call) = part.blame.origins.get(number) else { continue };
         let prompt = call.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
         let show = format!("annals show {} --at {}", call.session_id, call.message_id);
         context.output.note(format!("{}  {prompt}\n", describe_call(call)).trim_end());
         context.output.note(format!("    {show}"));
     }
-    let lines = part.blame.lines;
+    for statement in &part.blame.evidence {
+        context.output.note(explain_evidence(statement));
+    }
     context.output.note(format!(
-        "{}: {} exact, {} moved, {} changed, {} read, {} unknown",
-        counted(lines.total, "line"),
-        lines.exact,
-        lines.moved,
-        lines.changed,
-        lines.read,
-        lines.unknown
+        "{}: {}",
+        counted(part.blame.lines.total, "line"),
+        grades(&part.blame.lines)
     ));
     Ok(())
+}
+
+/// Numbers of lines by grade; those of notes and trailers only if there are any.
+fn grades(lines: &LineGrades) -> String {
+    let all = [
+        (lines.exact, "exact", true),
+        (lines.moved, "moved", true),
+        (lines.changed, "changed", true),
+        (lines.read, "read", true),
+        (lines.noted, "noted", false),
+        (lines.trailer, "trailer", false),
+        (lines.unknown, "unknown", true),
+    ];
+    let shown = all.iter().filter(|(count, _, always)| *always || *count > 0);
+    shown.map(|(count, name, _)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Whom a note or a trailer names.
+fn describe_evidence(statement: &Evidence) -> String {
+    let parts = [&statement.tool, &statement.session_id, &statement.model, &statement.person];
+    let parts: Vec<&str> = parts.into_iter().flatten().map(Shown::as_str).collect();
+    parts.join(" ").chars().take(54).collect()
+}
+
+fn explain_evidence(statement: &Evidence) -> String {
+    let what = if statement.kind == "noted" { "note" } else { "trailer" };
+    let names = describe_evidence(statement);
+    let end = match (statement.status, statement.contradicted) {
+        ("disagrees", _) => ", which never touched this file: disagrees".to_owned(),
+        (_, 0) => String::new(),
+        (_, lines) => format!(": disagrees with the edits that wrote {}", counted(lines, "line")),
+    };
+    format!("{what} of commit {} names {names}{end}", &statement.commit[..8.min(statement.commit.len())])
 }
 
 /// A tool call on one line.
@@ -190,7 +245,8 @@ fn document(part: &Part<'_>) -> Result<Value> {
 /// Like `git blame --porcelain`: a header for each line, with the details of a call where it first appears.
 fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let mut described = HashSet::new();
-    for (number, text, grade, origin, written) in part.each() {
+    for (number, text, span, written) in part.each() {
+        let BlameSpan { grade, origin, evidence, .. } = *span;
         let call = origin.and_then(|origin| part.blame.origins.get(origin));
         let id = call.map_or("0000000000000000", |call| call.id.as_str());
         context
@@ -199,6 +255,10 @@ fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
         context.output.line(format!("grade {grade}"))?;
         if let Some(commit) = part.commit(number) {
             context.output.line(format!("commit {commit}"))?;
+        }
+        if let Some(statement) = evidence.and_then(|evidence| part.blame.evidence.get(evidence)) {
+            let names = describe_evidence(statement);
+            context.output.line(format!("evidence {} {} {names}", statement.kind, statement.status))?;
         }
         if let (Some(call), Some(origin)) = (call, origin)
             && described.insert(origin)
@@ -230,6 +290,9 @@ fn summarize(
     options: &BlameArguments,
 ) -> Result<Outcome> {
     let place = Place::of(folder, options)?;
+    if options.over_time {
+        return over_time::run(context, view, &place);
+    }
     let (mut files, mut lines, mut traced) = (Vec::new(), 0, Vec::new());
     for path in place.files()? {
         // Skip binary files and files that are gone by now.
@@ -307,16 +370,8 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
     }
     let lines = sums.lines;
     context.output.line("")?;
-    context.output.line(format!(
-        "{} in {}: {} exact, {} moved, {} changed, {} read, {} unknown",
-        counted(lines.total, "line"),
-        counted(sums.files.len(), "file"),
-        lines.exact,
-        lines.moved,
-        lines.changed,
-        lines.read,
-        lines.unknown
-    ))
+    let files = counted(sums.files.len(), "file");
+    context.output.line(format!("{} in {files}: {}", counted(lines.total, "line"), grades(&lines)))
 }
 
 /// `FILE:12` and `FILE:12-40`, unless a file has that name.

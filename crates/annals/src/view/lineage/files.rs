@@ -1,0 +1,196 @@
+//! The files that sessions worked on: their list, and one of them by the end of its path.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::known::{KnownFile, is_plain_path};
+use super::{Origin, OriginBuilder};
+use crate::view::context::View;
+use crate::view::door::{Door, between_letters};
+use crate::view::format::counted;
+use crate::view::lineage::hunks::HunkReader;
+use crate::view::paging::{Paging, read_keyed, write_keyed};
+use annals_core::{Operation, Result, Shown, Time};
+use annals_store::TouchedFile;
+
+/// Edits of a file that are shown if its content is not known.
+pub const MOST_EDITS: usize = 50;
+/// Bytes of their texts.
+const SHOWN_TEXT: usize = 4 << 10;
+/// Files with a fitting path that are considered, and those that are named beside the one found.
+const MOST_FITTING: i64 = 500;
+const MOST_OTHERS: usize = 20;
+
+/// Files that sessions worked on, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Files)]
+pub struct FileList {
+    pub files: Vec<FileSummary>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TouchedFile)]
+pub struct FileSummary {
+    pub file: Shown,
+    /// The directory of a session that contains it.
+    pub folder: Shown,
+    /// When a session last read or changed it.
+    pub last_at: Option<String>,
+    /// Number of edits.
+    pub edits: i64,
+    /// Number of times that sessions read it.
+    pub reads: i64,
+    pub sessions: i64,
+}
+
+/// A file that was edited, but never written or read as a whole.
+#[derive(Debug, Serialize)]
+pub struct UnseenFile {
+    pub file: Shown,
+    pub edit_count: usize,
+    pub is_gone: bool,
+    /// The last edits, in order of time.
+    pub edits: Vec<FileEdit>,
+    pub others: Vec<Shown>,
+}
+
+/// One edit: its call, and what it replaced with what.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct FileEdit {
+    #[serde(flatten)]
+    pub origin: Origin,
+    pub operation: &'static str,
+    /// Line number of the first line, if it is known.
+    pub start: Option<u32>,
+    pub before: Option<Shown>,
+    pub after: Option<Shown>,
+}
+
+impl UnseenFile {
+    /// Why there are no lines to show.
+    pub fn reason(&self) -> String {
+        let count = self.edit_count;
+        let edited = if count == 1 { "edited once".to_owned() } else { format!("edited {count} times") };
+        let end = if self.is_gone { "then deleted or renamed" } else { "never seen whole" };
+        format!("{edited}, {end}")
+    }
+
+    /// How many of the edits are shown, if not all.
+    pub fn shown_part(&self) -> Option<String> {
+        let shown = self.edits.len();
+        (shown < self.edit_count).then(|| format!("The last {} are shown.", counted(shown as i64, "edit")))
+    }
+}
+
+impl View<'_> {
+    /// The files that sessions worked on, below the directories of these sessions; for the owner.
+    pub fn lineage_files(&self, page: &Paging) -> Result<Option<FileList>> {
+        if !self.archive.is_whole() {
+            return Ok(None);
+        }
+        let after = page.cursor.as_deref().map(read_keyed).transpose()?;
+        let after = after.as_ref().map(|(at, path)| (*at, path.as_str()));
+        let mut files = self.archive.touched_files("", after, page.limit + 1)?;
+        let more = files.len() as i64 > page.limit;
+        files.truncate(usize::try_from(page.limit).unwrap_or_default());
+        let next_cursor = files.last().filter(|_| more).map(|last| write_keyed(last.at, &last.path));
+        let files = files.iter().map(|file| summary(self.door, file)).collect();
+        Ok(Some(FileList { files, next_cursor }))
+    }
+
+    /// The file with this path, or the latest one whose path ends like this, and the others that do. A path from
+    /// another worktree or machine fits if it ends like a file below the directory of a session.
+    pub(super) fn find_touched(&self, asked: &str) -> Result<Option<(String, Vec<String>)>> {
+        let is_complete = is_plain_path(asked);
+        if !is_complete && !is_plain_path(&format!("/{asked}")) {
+            return Ok(None);
+        }
+        if is_complete && !self.archive.calls_on_file(asked, 1)?.is_empty() {
+            return Ok(Some((asked.to_owned(), Vec::new())));
+        }
+        let name = asked.rsplit('/').next().unwrap_or(asked);
+        let named = self.archive.touched_files(&format!("/{name}"), None, MOST_FITTING)?;
+        let is_fitting = |file: &TouchedFile| match is_complete {
+            true => inside(file).is_some_and(|inside| ends_with_path(asked, inside)),
+            false => ends_with_path(&file.path, asked),
+        };
+        let mut fitting = named.into_iter().filter(is_fitting).map(|file| file.path);
+        let Some(found) = fitting.next() else { return Ok(None) };
+        Ok(Some((found, fitting.take(MOST_OTHERS).collect())))
+    }
+
+    pub(super) fn unseen_file(
+        &self,
+        path: &str,
+        known: KnownFile,
+        others: Vec<Shown>,
+    ) -> Result<Option<UnseenFile>> {
+        if known.edits == 0 {
+            return Ok(None);
+        }
+        let mut builder = OriginBuilder::new(self);
+        let mut reader = HunkReader::new(self.archive);
+        let mut edits = Vec::new();
+        for (mut call, work) in known.last_edits {
+            call.prompt = reader.prompt(&call.source, &call.row)?;
+            edits.push(FileEdit {
+                origin: builder.origin(&call)?,
+                operation: match work.operation {
+                    Operation::Create => "create",
+                    Operation::Delete => "delete",
+                    Operation::Read => "read",
+                    Operation::Update => "update",
+                    Operation::MoveTo | Operation::MoveFrom => "rename",
+                },
+                start: work.after.range.or(work.before.range).map(|range| range.start),
+                before: work.before.text.as_deref().map(|text| shown_start(self.door, text)),
+                after: work.after.text.as_deref().map(|text| shown_start(self.door, text)),
+            });
+        }
+        let (file, edit_count, is_gone) = (self.door.text(path), known.edits, known.is_gone);
+        Ok(Some(UnseenFile { file, edit_count, is_gone, edits, others }))
+    }
+}
+
+fn summary(door: &Door, file: &TouchedFile) -> FileSummary {
+    FileSummary {
+        file: door.text(&file.path),
+        folder: door.text(&file.folder),
+        last_at: (file.at > 0).then(|| Time::from_micros(file.at).rfc3339()),
+        edits: file.edits,
+        reads: file.calls - file.edits,
+        sessions: file.sessions,
+    }
+}
+
+/// The path of a file below the directory of its session.
+fn inside(file: &TouchedFile) -> Option<&str> {
+    file.path.strip_prefix(file.folder.trim_end_matches('/'))?.strip_prefix('/')
+}
+
+fn ends_with_path(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
+/// Masked before it is truncated: half a secret is not recognised as one.
+fn shown_start(door: &Door, text: &str) -> Shown {
+    let masked = door.text(text);
+    let text = masked.as_str();
+    let end = between_letters(text, SHOWN_TEXT);
+    let cut = text[..end].rfind("[secret:").filter(|open| !text[*open..end].contains(']'));
+    Shown::new(&text[..cut.unwrap_or(end)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_with_path;
+
+    #[test]
+    fn paths_end_at_a_component() {
+        assert!(ends_with_path("/w/src/a.rs", "src/a.rs"));
+        assert!(ends_with_path("src/a.rs", "src/a.rs"));
+        assert!(!ends_with_path("/w/my-src/a.rs", "src/a.rs"));
+        assert!(!ends_with_path("/w/src/b.rs", "src/a.rs"));
+    }
+}

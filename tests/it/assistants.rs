@@ -1,0 +1,198 @@
+//! Assistants that are read by what all sources share: their homes are kept whole, counted once and traced. Runs on the
+//! fixtures, and with `make test-real` on homes of real clients. What files contain is counted independently here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::lineage::blamed;
+use annals_testkit::checks::{
+    assert_accounts_add_up, assert_rebuilds, assert_restores_of, assert_up_to_date_of,
+};
+use annals_testkit::files::files_below;
+use annals_testkit::homes::{Home, of, regular};
+use annals_testkit::{Bench, fixtures};
+
+annals_testkit::over_homes! { homes_are_kept_whole, counts_agree_with_an_independent_count }
+
+const SOURCES: [&str; 2] = ["gemini_cli", "pi"];
+
+fn homes_are_kept_whole(homes: &[Home]) {
+    let mut checked = 0;
+    for source in SOURCES {
+        for home in of(homes, source) {
+            let bench = Bench::with_home(source, &home);
+            bench.sync_of(source);
+            assert_restores_of(&bench, source, &home);
+            assert_accounts_add_up(&bench, &home);
+            assert_up_to_date_of(&bench, source);
+            assert_rebuilds(&bench);
+            if !home.ends_with("unknown_shapes/home") {
+                for file in bench.accounts() {
+                    let strange = ["unknown", "malformed"].map(|status| file[status]["lines"].clone());
+                    assert_eq!(strange, [0, 0], "{file}");
+                    assert!(file["types"]["drift"].is_null(), "{file}");
+                }
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 4, "only {checked} homes");
+}
+
+/// What the transcripts of a home contain.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    sessions: usize,
+    answers: i64,
+    calls: i64,
+    prompt_tokens: i64,
+    output_tokens: i64,
+}
+
+fn counts_agree_with_an_independent_count(homes: &[Home]) {
+    for home in regular(homes).filter(|home| SOURCES.contains(&home.source)) {
+        let bench = Bench::with_home(home.source, &home.path);
+        bench.sync_of(home.source);
+        let expected = match home.source {
+            "pi" => count_pi(&home.path),
+            _ => count_gemini(&home.path),
+        };
+        let mut found = Counted::default();
+        for session in bench.sessions() {
+            let number = |name: &str| session[name].as_i64().unwrap();
+            let tokens = |name: &str| session["tokens"][name].as_i64().unwrap();
+            // A prompt log has sessions without a transcript.
+            found.sessions += usize::from(!session["models"].as_array().unwrap().is_empty());
+            found.answers += number("assistant_message_count");
+            found.calls += number("tool_call_count");
+            found.prompt_tokens += tokens("input") + tokens("cache_read") + tokens("cache_write");
+            found.output_tokens += tokens("output");
+        }
+        assert_eq!(found, expected, "{}", home.path.display());
+        println!("{}: {found:?}", home.path.display());
+    }
+}
+
+fn lines_of(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    match serde_json::from_str::<Value>(&text) {
+        Ok(document) => vec![document],
+        Err(_) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+    }
+}
+
+/// By the ids of messages and calls, within their session; the last record of a message has its numbers.
+fn count_gemini(home: &Path) -> Counted {
+    let mut answers: BTreeMap<(String, String), Value> = BTreeMap::new();
+    let mut calls = BTreeSet::new();
+    for path in files_below(home).into_iter().filter(|path| path.to_string_lossy().contains("/chats/")) {
+        let lines = lines_of(&path);
+        let session = lines.iter().find_map(|line| line["sessionId"].as_str()).unwrap_or_default().to_owned();
+        let listed = lines.iter().flat_map(|line| line["messages"].as_array().into_iter().flatten());
+        for message in lines.iter().chain(listed).filter(|message| message["type"] == "gemini") {
+            for call in message["toolCalls"].as_array().into_iter().flatten() {
+                calls.insert((session.clone(), call["id"].as_str().unwrap().to_owned()));
+            }
+            let id = message["id"].as_str().unwrap().to_owned();
+            answers.insert((session.clone(), id), message["tokens"].clone());
+        }
+    }
+    let sum = |names: &[&str]| {
+        let numbers = |tokens: &Value| names.iter().filter_map(|name| tokens[*name].as_i64()).sum::<i64>();
+        answers.values().map(numbers).sum()
+    };
+    Counted {
+        sessions: answers.keys().map(|(session, _)| session).collect::<BTreeSet<_>>().len(),
+        answers: answers.len() as i64,
+        calls: calls.len() as i64,
+        prompt_tokens: sum(&["input", "tool"]),
+        output_tokens: sum(&["output", "thoughts"]),
+    }
+}
+
+/// By the ids of lines and their times, which a fork repeats.
+fn count_pi(home: &Path) -> Counted {
+    let mut counted = Counted::default();
+    let mut seen = BTreeSet::new();
+    for path in files_below(home).into_iter().filter(|path| path.to_string_lossy().ends_with(".jsonl")) {
+        let mut answers = 0;
+        for line in lines_of(&path) {
+            let message = &line["message"];
+            let content = message["content"].as_array().cloned().unwrap_or_default();
+            if message["role"] != "assistant" || content.is_empty() {
+                continue;
+            }
+            answers += 1;
+            if !seen.insert((line["id"].to_string(), message["timestamp"].to_string())) {
+                continue;
+            }
+            let number = |name: &str| message["usage"][name].as_i64().unwrap_or(0);
+            counted.answers += 1;
+            counted.calls += content.iter().filter(|part| part["type"] == "toolCall").count() as i64;
+            counted.prompt_tokens += number("input") + number("cacheRead") + number("cacheWrite");
+            counted.output_tokens += number("output");
+        }
+        counted.sessions += usize::from(answers > 0);
+    }
+    counted
+}
+
+#[test]
+fn lines_are_traced_to_the_call_that_wrote_them() {
+    for (source, call) in [("gemini_cli", "write_file__1"), ("pi", "call_3")] {
+        let bench = fixtures::synced(source, &fixtures::case(source, "lines"));
+        let file = bench.folder.path().join("gauge/NOTES.txt");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "The dial needs oil.\nTwice a year.\n").unwrap();
+        let blame = blamed(&bench, &file);
+        let spans = blame["spans"].as_array().unwrap();
+        assert!(!spans.is_empty());
+        for span in spans {
+            let origin = &blame["origins"][span["origin"].as_u64().unwrap() as usize];
+            assert_eq!((&origin["call_id"], &span["grade"]), (&call.into(), &"exact".into()), "{span}");
+        }
+    }
+}
+
+#[test]
+fn a_sub_agent_is_found_from_the_call_that_started_it() {
+    let bench = fixtures::synced("gemini_cli", &fixtures::case("gemini_cli", "lines"));
+    let shown = bench.json(&["show", "5e550000-0000-4000-8000-000000000001"]);
+    let blocks =
+        shown["messages"].as_array().unwrap().iter().flat_map(|entry| entry["blocks"].as_array().unwrap());
+    let started: Vec<&Value> = blocks.filter(|block| block["agent_session_id"].is_string()).collect();
+    assert_eq!(started.len(), 1, "{shown}");
+    let agent = bench.json(&["show", started[0]["agent_session_id"].as_str().unwrap()]);
+    assert_eq!(agent["session"]["parent_session_id"], "5e550000-0000-4000-8000-000000000001");
+    assert_eq!(agent["session"]["cwd"], "/home/ada/gauge");
+}
+
+#[test]
+fn the_cost_of_a_client_is_its_own() {
+    let bench = fixtures::synced("pi", &fixtures::case("pi", "lines"));
+    let sessions = bench.sessions();
+    let first = sessions.iter().find(|session| session["title"] == "Dial oil").unwrap();
+    assert!(first["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{first}");
+    let fork = sessions.iter().find(|session| session["parent_kind"] == "fork").unwrap();
+    assert_eq!(fork["assistant_message_count"], 1, "copied answers count where they were given: {fork}");
+}
+
+#[test]
+fn sources_go_by_the_names_people_use_and_absent_ones_are_one_line() {
+    let bench = fixtures::synced("gemini_cli", &fixtures::case("gemini_cli", "lines"));
+    for name in ["gemini_cli", "gemini", "Gemini CLI"] {
+        let found = bench.json(&["sessions", "--all", "--source", name]);
+        assert_eq!(found["sessions"].as_array().unwrap().len(), 3, "{name}: {found}");
+        assert!(bench.json(&["sync", name])["sources"].as_array().unwrap().len() == 1);
+    }
+    let found = bench.json(&["search", "source:gemini twelve"]);
+    assert_ne!(found["results"].as_array().map(Vec::len), Some(0), "{found}");
+    let listed = bench.run(&["sources"]).stdout;
+    let absent: Vec<&str> = listed.lines().filter(|line| line.starts_with("Not found: ")).collect();
+    assert_eq!(absent.len(), 1, "{listed}");
+    assert!(absent[0].contains("Codex CLI") && !absent[0].contains("Gemini CLI"), "{listed}");
+    assert!(!listed.contains("hint: run `codex`"), "{listed}");
+    assert!(bench.run(&["sources", "--all"]).stdout.contains("hint: run `codex`"));
+}
