@@ -4,6 +4,7 @@ mod calls;
 mod encode;
 mod error;
 mod fingerprints;
+mod gaps;
 mod hidden;
 mod ids;
 mod key;
@@ -27,6 +28,7 @@ pub use fingerprints::{
     FingerprintTerm, GRAM_MARK, LINE_MARK, LineFingerprint, each_gram_term, each_line_term,
     each_sampled_line_term, line_fingerprint,
 };
+pub use gaps::GapStream;
 pub use hidden::{is_hidden, visible_json};
 pub use ids::{FileId, InstanceId, MemberId, OrganisationId, SessionId};
 pub use key::ContentKey;

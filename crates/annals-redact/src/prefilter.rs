@@ -15,6 +15,10 @@ pub(super) struct Anchor {
     bytes: &'static [u8],
     ignores_case: bool,
     rule: usize,
+    /// The first eight bytes as one number, bits that differ between capital and small letters set where case does not
+    /// matter, and bits behind the end of a shorter anchor.
+    start: u64,
+    ignored: u64,
 }
 
 const WIDTH: usize = 4;
@@ -36,14 +40,19 @@ impl Prefilter {
                 let bytes = anchor.as_bytes();
                 let place = starts.binary_search(&start_of(anchor)).unwrap_or_default();
                 let bit = place * anchors.len() / starts.len();
-                let anchor = Anchor { bytes, ignores_case: rule.ignores_case(), rule: index };
+                let anchor = Anchor::new(bytes, rule.ignores_case(), index);
                 let third = bytes.get(2).map_or(0..=u8::MAX, |byte| *byte..=*byte);
                 for hash in third.map(|third| trigram(bytes[0], bytes[1], third)) {
                     trigrams[hash >> 6] |= 1 << (hash & 63);
                 }
                 for (offset, table) in tables.iter_mut().enumerate() {
-                    for (byte, bits) in (0..=u8::MAX).zip(table) {
-                        *bits |= u128::from(anchor.may_match(offset, byte)) << bit;
+                    match bytes.get(offset) {
+                        Some(byte) if anchor.ignores_case => {
+                            table[usize::from(byte.to_ascii_lowercase())] |= 1 << bit;
+                            table[usize::from(byte.to_ascii_uppercase())] |= 1 << bit;
+                        }
+                        Some(byte) => table[usize::from(*byte)] |= 1 << bit,
+                        None => table.iter_mut().for_each(|bits| *bits |= 1 << bit),
                     }
                 }
                 anchors[bit].push(anchor);
@@ -100,14 +109,61 @@ fn trigram(first: u8, second: u8, third: u8) -> usize {
 const HASH_BITS: u32 = 16;
 
 impl Anchor {
-    fn may_match(&self, offset: usize, byte: u8) -> bool {
-        self.bytes.get(offset).is_none_or(|expected| {
-            *expected == byte || self.ignores_case && expected.eq_ignore_ascii_case(&byte)
-        })
+    fn new(bytes: &'static [u8], ignores_case: bool, rule: usize) -> Anchor {
+        let (mut start, mut ignored) = ([0; 8], [u8::MAX; 8]);
+        for ((byte, start), ignored) in bytes.iter().zip(&mut start).zip(&mut ignored) {
+            *ignored = if ignores_case && byte.is_ascii_alphabetic() { 0x20 } else { 0 };
+            *start = byte | *ignored;
+        }
+        let (start, ignored) = (u64::from_le_bytes(start), u64::from_le_bytes(ignored));
+        // Bits behind the end are set on both sides.
+        Anchor { bytes, ignores_case, rule, start: start | ignored, ignored }
     }
 
     fn is_at(&self, rest: &[u8]) -> bool {
+        // Decides nearly always, in a few instructions.
+        if let Some(first) = rest.first_chunk::<8>() {
+            if u64::from_le_bytes(*first) | self.ignored != self.start {
+                return false;
+            }
+            if self.bytes.len() <= 8 {
+                return true;
+            }
+        }
         let Some(here) = rest.get(..self.bytes.len()) else { return false };
         here == self.bytes || self.ignores_case && here.eq_ignore_ascii_case(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Anchor;
+
+    #[test]
+    fn an_anchor_is_found_as_a_comparison_of_bytes_would() {
+        let texts = [
+            "password",
+            "PASSWORD=",
+            "passWord_",
+            "pass",
+            "p4ssword",
+            "[assword",
+            "sk-proj-abc",
+            "SK-PROJ-abc",
+            "sk-proj",
+            "",
+        ];
+        for anchor in ["password", "pass", "sk-proj-a", "sk", "-", "p"] {
+            for ignores_case in [false, true] {
+                let found = Anchor::new(anchor.as_bytes(), ignores_case, 0);
+                for text in texts {
+                    let here = text.get(..anchor.len());
+                    let expected = here.is_some_and(|here| {
+                        here == anchor || ignores_case && here.eq_ignore_ascii_case(anchor)
+                    });
+                    assert_eq!(found.is_at(text.as_bytes()), expected, "{anchor} {ignores_case} {text}");
+                }
+            }
+        }
     }
 }

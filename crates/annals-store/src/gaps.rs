@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::read::{raw, time};
 use crate::write::Writer;
 use crate::{Archive, Store, sql};
-use annals_core::{Attempts, FailureKind, InstanceId, Raw, RetryStep, Time, next_step, urgency};
+use annals_core::{Attempts, FailureKind, GapStream, InstanceId, Raw, RetryStep, Time, next_step, urgency};
 
 /// A failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'f> {
     pub instance: InstanceId,
-    pub stream: &'f str,
+    pub stream: GapStream<'f>,
     pub key: &'f str,
     /// How to request it directly, in a form that its connector understands. Never a secret.
     pub locator: &'f str,
@@ -106,12 +106,12 @@ impl Archive<'_> {
 
 impl Store {
     /// Keys of open gaps of a stream, for the collector of a home.
-    pub fn open_gaps(&self, instance: InstanceId, stream: &str) -> Result<Vec<String>> {
+    pub fn open_gaps(&self, instance: InstanceId, stream: GapStream<'_>) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key from gap where instance = $1 and stream = $2 and status in ('pending', 'in_progress')
              order by key"
         ))?;
-        let keys = statement.query_map(params![instance, stream], |row| row.get(0))?;
+        let keys = statement.query_map(params![instance, stream.name()], |row| row.get(0))?;
         Ok(keys.collect::<rusqlite::Result<_>>()?)
     }
 }
@@ -134,7 +134,7 @@ impl Writer<'_> {
              where instance = $1 and stream = $2 and key = $3 and status <> 'recovered'"
         ))?;
         let before: Option<(u32, u32)> = statement
-            .query_row(params![instance, stream, key], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row(params![instance, stream.name(), key], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         drop(statement);
         let (attempts, refusals) = before.unwrap_or_default();
@@ -161,7 +161,7 @@ impl Writer<'_> {
         ))?;
         statement.execute(params![
             instance,
-            stream,
+            stream.name(),
             key,
             locator,
             why.name(),
@@ -181,7 +181,7 @@ impl Writer<'_> {
     pub fn open_gap(
         &mut self,
         instance: InstanceId,
-        stream: &str,
+        stream: GapStream<'_>,
         path: &str,
         (why, reason): (FailureKind, &str),
         now: Time,
@@ -191,13 +191,19 @@ impl Writer<'_> {
     }
 
     /// Closes a gap, whoever recovered it. Returns whether there was one.
-    pub fn close_gap(&mut self, instance: InstanceId, stream: &str, key: &str, now: Time) -> Result<bool> {
+    pub fn close_gap(
+        &mut self,
+        instance: InstanceId,
+        stream: GapStream<'_>,
+        key: &str,
+        now: Time,
+    ) -> Result<bool> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'recovered', last_tried = $4, next_try = null, ended = null, leased_to = null,
                             leased_until = null
              where instance = $1 and stream = $2 and key = $3 and status <> 'recovered'"
         ))?;
-        Ok(statement.execute(params![instance, stream, key, now.micros()])? > 0)
+        Ok(statement.execute(params![instance, stream.name(), key, now.micros()])? > 0)
     }
 
     /// Moves a cursor past a failure and records its gap: both or neither. There is no other way for a cursor to pass
@@ -324,6 +330,7 @@ mod tests {
     use annals_core::Scope;
 
     const MINUTE: i64 = 60_000_000;
+    const THINGS: GapStream<'static> = GapStream::Connector("things");
 
     struct Bench {
         _folder: tempfile::TempDir,
@@ -364,7 +371,7 @@ mod tests {
         fn status(&self, key: &str, minutes: i64) -> String {
             let rows =
                 self.store.scoped(Scope::Owner).gaps(&GapFilter::default(), 0, 1_000, at(minutes)).unwrap();
-            let keys = self.store.open_gaps(self.instance, "things").unwrap();
+            let keys = self.store.open_gaps(self.instance, THINGS).unwrap();
             let found = rows.into_iter().zip(self.keys()).find(|(_, known)| known == key);
             let status = found.map_or("none".into(), |(row, _)| row.status);
             assert_eq!(keys.contains(&key.to_owned()), ["pending", "in_progress"].contains(&status.as_str()));
@@ -379,7 +386,7 @@ mod tests {
     }
 
     fn failure(instance: InstanceId, key: &str, why: FailureKind) -> Failure<'_> {
-        Failure { instance, stream: "things", key, locator: "{}", why, reason: "so it was", version: "1" }
+        Failure { instance, stream: THINGS, key, locator: "{}", why, reason: "so it was", version: "1" }
     }
 
     #[test]
@@ -428,9 +435,9 @@ mod tests {
         assert_eq!(bench.claim("c", 9, 2), ["one", "two"]);
         // An outcome ends the lease as well.
         bench.fail("one", FailureKind::SignIn, 3);
-        assert!(bench.write(|writer| writer.close_gap(instance, "things", "two", at(3))));
+        assert!(bench.write(|writer| writer.close_gap(instance, THINGS, "two", at(3))));
         assert_eq!((bench.status("one", 3), bench.status("two", 3)), ("pending".into(), "recovered".into()));
-        assert!(!bench.write(|writer| writer.close_gap(instance, "things", "two", at(4))), "it was closed");
+        assert!(!bench.write(|writer| writer.close_gap(instance, THINGS, "two", at(4))), "it was closed");
     }
 
     #[test]
@@ -449,7 +456,7 @@ mod tests {
         assert_eq!(bench.status("thing", 0), "terminal");
         // A success in between resets attempts.
         let instance = bench.instance;
-        bench.write(|writer| writer.close_gap(instance, "things", "thing", at(1)));
+        bench.write(|writer| writer.close_gap(instance, THINGS, "thing", at(1)));
         assert!(!matches!(bench.fail("thing", FailureKind::NotFound, 2), RetryStep::GivenUp(_)));
         assert_eq!(bench.status("thing", 2), "pending");
     }

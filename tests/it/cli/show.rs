@@ -178,7 +178,7 @@ fn a_live_session_is_followed() {
     wait_for("── $ ls call_f");
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     writeln!(file, "{}", output(31, "call_f")).unwrap();
-    wait_for("│ out of call_f");
+    wait_for("out of call_f");
     for line in annals_testkit::codex::answer("the newest answer") {
         writeln!(file, "{line}").unwrap();
     }

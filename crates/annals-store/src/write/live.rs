@@ -1,6 +1,6 @@
 //! State of live collection: connected sources, what was seen when, and locators of gaps.
 
-use annals_core::InstanceId;
+use annals_core::{GapStream, InstanceId};
 use rusqlite::{OptionalExtension, params};
 
 use super::Writer;
@@ -19,11 +19,12 @@ pub struct LiveAccount {
 /// State of the collector.
 impl Store {
     /// Keys and locators of a stream's gaps that are not recovered, including those that were given up.
-    pub fn gap_locators(&self, instance: InstanceId, stream: &str) -> Result<Vec<(String, String)>> {
+    pub fn gap_locators(&self, instance: InstanceId, stream: GapStream<'_>) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key, locator from gap where instance = $1 and stream = $2 and status <> 'recovered'"
         ))?;
-        let rows = statement.query_map(params![instance, stream], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows =
+            statement.query_map(params![instance, stream.name()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

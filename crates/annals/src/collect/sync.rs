@@ -15,7 +15,9 @@ use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
-use annals_core::{FailureKind, FileId, InstanceId, LineStatus, Result, Scope, SourceStatus, Time};
+use annals_core::{
+    FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Time,
+};
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, SURVEY, Store, Writer};
 
@@ -180,10 +182,10 @@ impl FileSelection {
         if !options.gaps_only {
             return Ok(FileSelection::All);
         }
-        let mut files: HashSet<String> = store.open_gaps(instance, "files")?.into_iter().collect();
-        files.extend(store.open_gaps(instance, "content")?);
-        let folders = store.open_gaps(instance, "folders")?;
-        let databases = !store.open_gaps(instance, "databases")?.is_empty();
+        let mut files: HashSet<String> = store.open_gaps(instance, GapStream::Files)?.into_iter().collect();
+        files.extend(store.open_gaps(instance, GapStream::Content)?);
+        let folders = store.open_gaps(instance, GapStream::Folders)?;
+        let databases = !store.open_gaps(instance, GapStream::Databases)?.is_empty();
         Ok(FileSelection::Gaps { files, folders, databases })
     }
 
@@ -375,7 +377,7 @@ fn write_all(
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     report.warnings.push(format!("{path}: {reason}"));
-                    report.totals.unreadable += u64::from(stream == "files");
+                    report.totals.unreadable += u64::from(stream == GapStream::Files);
                 }
                 damaged.insert((instance, stream, path));
             }
@@ -392,13 +394,13 @@ fn write_all(
                     }
                 }
                 let was_damaged = |stream| damaged.contains(&(instance, stream, path.clone()));
-                if outcome != CaptureOutcome::Failed && !was_damaged("files") {
-                    writer.close_gap(instance, "files", &path, now)?;
+                if outcome != CaptureOutcome::Failed && !was_damaged(GapStream::Files) {
+                    writer.close_gap(instance, GapStream::Files, &path, now)?;
                 }
                 // Unchanged content is still damaged.
                 let has_new_content = outcome == CaptureOutcome::New || outcome == CaptureOutcome::Changed;
-                if has_new_content && !was_damaged("content") {
-                    writer.close_gap(instance, "content", &path, now)?;
+                if has_new_content && !was_damaged(GapStream::Content) {
+                    writer.close_gap(instance, GapStream::Content, &path, now)?;
                 }
             }
         }
@@ -436,7 +438,7 @@ fn finish_visit(
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
     let mut tables = Vec::new();
-    let gaps = store.open_gaps(visit.instance, "folders")?;
+    let gaps = store.open_gaps(visit.instance, GapStream::Folders)?;
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
         let home = (visit.instance, visit.source);
@@ -498,7 +500,7 @@ fn finish_visit(
                 // Several tables may be in one database: report it once.
                 if !report.warnings.contains(&error) {
                     let seen = (FailureKind::Unreadable, error.as_str());
-                    writer.open_gap(visit.instance, "databases", table.pattern, seen, now)?;
+                    writer.open_gap(visit.instance, GapStream::Databases, table.pattern, seen, now)?;
                     report.warnings.push(error);
                 }
             }
@@ -506,19 +508,19 @@ fn finish_visit(
                 writer.mark_gone(&table.gone, now)?;
                 writer.set_cursor(visit.instance, &table.cursor.0, &table.cursor.1)?;
                 if !broken.contains(&table.pattern) {
-                    writer.close_gap(visit.instance, "databases", table.pattern, now)?;
+                    writer.close_gap(visit.instance, GapStream::Databases, table.pattern, now)?;
                 }
             }
         }
     }
     let walked = visit.state == HomeState::Available || visit.state == HomeState::Empty;
     for gap in gaps.iter().filter(|gap| walked && !visit.survey.hides(gap)) {
-        writer.close_gap(visit.instance, "folders", gap, now)?;
+        writer.close_gap(visit.instance, GapStream::Folders, gap, now)?;
     }
     report.totals.unreadable += visit.survey.unreadable.len() as u64;
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
-        writer.open_gap(visit.instance, "folders", path, (FailureKind::Unreadable, why), now)?;
+        writer.open_gap(visit.instance, GapStream::Folders, path, (FailureKind::Unreadable, why), now)?;
         report.warnings.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;

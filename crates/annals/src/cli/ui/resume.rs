@@ -30,10 +30,10 @@ mod tests {
 
     #[test]
     fn a_directory_is_one_word() {
-        assert_eq!(resume_in(Some("/work/engine"), "codex resume 1"), "cd /work/engine && codex resume 1");
+        assert_eq!(resume_in(Some("/work/engine"), "go on 1"), "cd /work/engine && go on 1");
         assert_eq!(resume_in(Some("/it's mine"), "c"), r"cd '/it'\''s mine' && c");
         assert_eq!(resume_in(Some("$(x)"), "c"), "cd '$(x)' && c");
-        assert_eq!(resume_in(Some("/w"), "https://chatgpt.com/c/1"), "https://chatgpt.com/c/1");
+        assert_eq!(resume_in(Some("/w"), "https://example.com/c/1"), "https://example.com/c/1");
         assert_eq!(resume_in(None, "c"), "c");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::wire::RecordOperation;
 use super::{ConnectorStream, RecordChange, STATE, Session, wire};
 use crate::collect::ingest::target::Target;
-use annals_core::{ContentKey, FailureKind, Result};
+use annals_core::{ContentKey, FailureKind, GapStream, Result};
 use annals_sources::{content_key, of_programs};
 use annals_store::Failure;
 
@@ -105,7 +105,7 @@ impl Session<'_, '_> {
             match change {
                 RecordChange::Failed { locator, why, reason } => failures.push(Failure {
                     instance: self.instance,
-                    stream,
+                    stream: GapStream::Connector(stream),
                     key,
                     locator,
                     why: *why,
@@ -113,7 +113,7 @@ impl Session<'_, '_> {
                     version: &self.version,
                 }),
                 RecordChange::Recovered => {
-                    let closed = writer.close_gap(self.instance, stream, key, now)?;
+                    let closed = writer.close_gap(self.instance, GapStream::Connector(stream), key, now)?;
                     self.report.gaps_recovered += u64::from(closed);
                 }
             }

@@ -7,7 +7,7 @@ use super::report::{ContainerReport, MemberReport};
 use super::triage::SourceIntake;
 use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
 use crate::collect::ingest::target::Target;
-use annals_core::{FailureKind, InstanceId, Result, SourceStatus, Time};
+use annals_core::{FailureKind, GapStream, InstanceId, Result, SourceStatus, Time};
 use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
 
@@ -98,7 +98,7 @@ impl Importer<'_, '_> {
             ));
         }
         let instance = self.instance(intake.source)?;
-        let open = self.store.open_gaps(instance, "imports")?;
+        let open = self.store.open_gaps(instance, GapStream::Imports)?;
         if missing.is_empty() && open.is_empty() {
             return Ok(());
         }
@@ -108,12 +108,12 @@ impl Importer<'_, '_> {
         for member in report.members.iter().filter(|member| member.verdict == "taken") {
             let base = member.name.rsplit('/').next().unwrap_or_default();
             if open.iter().any(|name| name == base) {
-                writer.close_gap(instance, "imports", base, now)?;
+                writer.close_gap(instance, GapStream::Imports, base, now)?;
             }
         }
         for name in &missing {
             let reason = format!("listed in {container} but not contained");
-            writer.open_gap(instance, "imports", name, (FailureKind::Unreadable, &reason), now)?;
+            writer.open_gap(instance, GapStream::Imports, name, (FailureKind::Unreadable, &reason), now)?;
         }
         Ok(writer.commit()?)
     }

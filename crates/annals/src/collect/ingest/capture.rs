@@ -10,7 +10,7 @@ use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, FailureKind, FileId, Framing, InstanceId};
+use annals_core::{Encoding, FailureKind, FileId, Framing, GapStream, InstanceId};
 use annals_store::{
     Batch, CapturedFile, FilePart, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store,
 };
@@ -26,7 +26,7 @@ pub enum Report {
     },
     Gap {
         instance: InstanceId,
-        stream: &'static str,
+        stream: GapStream<'static>,
         path: String,
         why: FailureKind,
         reason: String,
@@ -70,7 +70,7 @@ impl Capturer {
         match self.try_capture(job, send) {
             Ok((outcome, bytes)) => send(Report::Done { instance, path, bytes, outcome }),
             Err(error) => {
-                send(job.gap("files", FailureKind::Unreadable, error.to_string()));
+                send(job.gap(GapStream::Files, FailureKind::Unreadable, error.to_string()));
                 send(Report::Done { instance, path, bytes: job.found.size, outcome: CaptureOutcome::Failed });
             }
         }
@@ -231,7 +231,7 @@ impl Capturer {
         }
         if run.captured < disk.size {
             let reason = "changed while being read".to_owned();
-            send(job.gap("files", FailureKind::Changing, reason));
+            send(job.gap(GapStream::Files, FailureKind::Changing, reason));
         }
         match parse {
             Some(parse) if decodes || !stores => self.read_stored(parse, &mut run, file, send)?,
@@ -289,7 +289,7 @@ impl Capturer {
         let (size, encoding) = (run.disk.size, run.target.part.encoding);
         let read = read_content(parse, file.take(size), encoding, size, &mut self.buffer, &mut |chunk| {
             if let Some(reason) = chunk.broken {
-                send(run.job.gap("content", FailureKind::Unreadable, reason));
+                send(run.job.gap(GapStream::Content, FailureKind::Unreadable, reason));
             }
             send(run.batch(Vec::new(), Some(chunk.rows), chunk.is_last));
             Ok(())
@@ -362,7 +362,7 @@ impl Capturer {
         let broken = if same.is_err() { decoding_error(job)? } else { None };
         if let Some(error) = broken {
             // A partial file has less content than the other form, which keeps the rows.
-            send(job.gap("content", FailureKind::Unreadable, cannot_decode(&error)));
+            send(job.gap(GapStream::Content, FailureKind::Unreadable, cannot_decode(&error)));
             return Ok(RowsOwner::Other(sibling.id));
         }
         // Content that cannot be decoded is not the same.
@@ -386,7 +386,7 @@ impl Job {
         Target { instance: self.instance, source: self.source, part }
     }
 
-    fn gap(&self, stream: &'static str, why: FailureKind, reason: String) -> Report {
+    fn gap(&self, stream: GapStream<'static>, why: FailureKind, reason: String) -> Report {
         Report::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{HashSet, VecDeque};
 
 use super::pace::{Allowance, GROUP};
 use super::talk::{Retry, Stop};
-use super::{BESIDE, FILES, FetchItem, LiveProgress, LiveRun, failure_kind};
-use annals_core::FailureKind;
+use super::{FetchItem, LiveProgress, LiveRun, failure_kind};
+use annals_core::{FailureKind, GapStream};
 use annals_sources::{Assembled, Judged, LiveRequest, PageRequest, Way};
 use annals_store::DueGap;
 
@@ -320,21 +320,21 @@ impl LiveRun<'_> {
             Judged::Good => match self.live.captures_beside(id, &answer.body) {
                 Some(captures) => {
                     self.report.captured_bytes += self.keeper.add_notes(captures)?;
-                    return Ok(self.keeper.close(BESIDE, id)?);
+                    return Ok(self.keeper.close(GapStream::ConversationDocuments, id)?);
                 }
                 None => (FailureKind::ShapeChanged, "not as expected"),
             },
             // There is nothing.
-            Judged::Missing => return Ok(self.keeper.close(BESIDE, id)?),
+            Judged::Missing => return Ok(self.keeper.close(GapStream::ConversationDocuments, id)?),
             Judged::Challenge => return Err(self.talk.challenge_stop()),
             other => (failure_kind(other), "no answer"),
         };
         self.report.new_gaps += 1;
-        Ok(self.keeper.fail(BESIDE, id, "", (why, reason), (self.now)())?)
+        Ok(self.keeper.fail(GapStream::ConversationDocuments, id, "", (why, reason), (self.now)())?)
     }
 
     pub fn retry_beside(&mut self, due: &[DueGap]) -> Result<(), Stop> {
-        for gap in due.iter().filter(|gap| gap.stream == BESIDE) {
+        for gap in due.iter().filter(|gap| GapStream::ConversationDocuments.is(&gap.stream)) {
             self.fetch_beside(&gap.key)?;
         }
         Ok(())
@@ -380,9 +380,9 @@ impl LiveRun<'_> {
     /// Fetches the files that conversations refer to, whoever fetched those: what is neither archived nor known to be
     /// missing.
     pub fn fetch_files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
-        let missing = self.keeper.missing(FILES)?;
+        let missing = self.keeper.missing(GapStream::Files)?;
         let due_ids: HashSet<&str> =
-            due.iter().filter(|gap| gap.stream == FILES).map(|gap| gap.key.as_str()).collect();
+            due.iter().filter(|gap| GapStream::Files.is(&gap.stream)).map(|gap| gap.key.as_str()).collect();
         let mut wanted = Vec::new();
         for (id, record) in self.keeper.referenced_files()? {
             let is_due = due_ids.contains(id.as_str());
@@ -409,7 +409,7 @@ impl LiveRun<'_> {
                         refused |= judged == Judged::Refused;
                         self.report.warnings.push(format!("{id}: content unavailable"));
                         let why = (failure_kind(judged), "content unavailable");
-                        self.keeper.fail(FILES, id, "", why, (self.now)())?;
+                        self.keeper.fail(GapStream::Files, id, "", why, (self.now)())?;
                     }
                 }
             }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::talk::{Retry, Stop};
-use super::{DOCUMENTS, FetchItem, LISTS, LiveRun, failure_kind, to_fetch};
-use annals_core::{FailureKind, Result, Time};
+use super::{FetchItem, LiveRun, failure_kind, to_fetch};
+use annals_core::{FailureKind, GapStream, Result, Time};
 use annals_sources::{
     Judged, ListPage, Listed, ListedItem, Listing, LiveAnswer, LiveRequest, NextPage, PageRequest,
 };
@@ -95,7 +95,7 @@ impl LiveRun<'_> {
         if walked.pages.is_empty() {
             // This account has no such document, so nothing is missing.
             self.state.absent.insert(listing.name.to_owned(), today);
-            self.keeper.close(DOCUMENTS, listing.name)?;
+            self.keeper.close(GapStream::Documents, listing.name)?;
             return Ok(Some(Vec::new()));
         }
         self.state.absent.remove(listing.name);
@@ -163,7 +163,7 @@ impl LiveRun<'_> {
     ) -> std::result::Result<Option<Vec<String>>, Stop> {
         self.report.warnings.push(format!("{}: {what}; nothing was removed from the archive", listing.name));
         self.state.failed.insert(listing.name.to_owned(), (self.now)().day());
-        self.keeper.fail(DOCUMENTS, listing.name, "", (why, what), (self.now)())?;
+        self.keeper.fail(GapStream::Documents, listing.name, "", (why, what), (self.now)())?;
         Ok(None)
     }
 
@@ -232,7 +232,7 @@ impl LiveRun<'_> {
 
     fn fail_list(&mut self, list: &str, why: FailureKind, what: &str) -> Result<()> {
         self.report.warnings.push(format!("the list {list:?} could not be read completely: {what}"));
-        self.keeper.fail(LISTS, list, "", (why, what), (self.now)())
+        self.keeper.fail(GapStream::Lists, list, "", (why, what), (self.now)())
     }
 
     pub fn page(

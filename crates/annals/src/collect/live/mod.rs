@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::import::instance_of;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{Error, FailureKind, InstanceId, Result, SourceStatus, Time};
+use annals_core::{Error, FailureKind, GapStream, InstanceId, Result, SourceStatus, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
 use browser::BrowserSetup;
@@ -26,16 +26,8 @@ use pace::{Bucket, Pace};
 use talk::{Stop, Talk};
 use write::Keeper;
 
-/// Stream of gaps for conversations, by id.
-pub const CONVERSATIONS: &str = "conversations";
-/// Stream of gaps for lists that could not be walked to the end.
-pub const LISTS: &str = "lists";
-/// Stream of gaps for documents.
-pub const DOCUMENTS: &str = "documents";
-/// Stream of gaps for what belongs to a conversation and is not part of it, by the id of the conversation.
-pub const BESIDE: &str = "conversation_documents";
-/// Stream of gaps for requested files; also the stream of what is known about files.
-pub const FILES: &str = "files";
+/// The stream of records about files.
+const FILE_RECORDS: &str = "files";
 /// The cursor that stores what runs learn about the provider.
 pub const PROVIDER_STATE: &str = "live";
 /// Days after which lists are walked to the end again: an item that vanishes during a walk moves another one to the
@@ -222,7 +214,7 @@ pub fn collect_live(
     writer.release_gaps(instance, None)?;
     writer.set_instance_status(instance, SourceStatus::Available, "", (environment.now)())?;
     writer.commit()?;
-    report.gaps_open = store.open_gaps(instance, CONVERSATIONS)?.len() as u64;
+    report.gaps_open = store.open_gaps(instance, GapStream::Conversations)?.len() as u64;
     let bucket = load_state(&store, instance)?.bucket;
     report.time_left = bucket.time_for(report.gaps_open, options.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
@@ -238,7 +230,7 @@ pub fn time_left(
 ) -> Result<Option<(u64, Duration)>> {
     let store = Store::open(environment.home)?;
     let instance = instance_of(&store, source, environment, None)?;
-    let open = store.open_gaps(instance, CONVERSATIONS)?.len() as u64;
+    let open = store.open_gaps(instance, GapStream::Conversations)?.len() as u64;
     let state = load_state(&store, instance)?;
     Ok((open > 0).then(|| (open, state.bucket.time_for(open, pace, (environment.now)()))))
 }
@@ -286,7 +278,7 @@ impl LiveRun<'_> {
             self.fetch_file_facts()?;
         }
         // Files that were requested and not fetched are gaps like any other.
-        if options.with_files || due.iter().any(|gap| gap.stream == FILES) {
+        if options.with_files || due.iter().any(|gap| GapStream::Files.is(&gap.stream)) {
             self.fetch_files(options.gaps_only || !options.with_files, &due)?;
         }
         Ok(())
@@ -311,8 +303,9 @@ impl LiveRun<'_> {
         options: &LiveOptions,
         due: &[DueGap],
     ) -> std::result::Result<(), Stop> {
-        let is_due = |stream: &str, key: &str| due.iter().any(|gap| gap.stream == stream && gap.key == key);
-        let conversations = due.iter().filter(|gap| gap.stream == CONVERSATIONS);
+        let is_due =
+            |stream: GapStream<'_>, key: &str| due.iter().any(|gap| stream.is(&gap.stream) && gap.key == key);
+        let conversations = due.iter().filter(|gap| GapStream::Conversations.is(&gap.stream));
         let conversations = conversations.map(|gap| FetchItem {
             updated: gap.locator.parse().ok().map(Time::from_millis),
             id: gap.key.clone(),
@@ -322,10 +315,10 @@ impl LiveRun<'_> {
         self.keeper.commit(&self.state)?;
         let mut parts: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for listing in self.live.listings() {
-            if options.gaps_only && !is_due(DOCUMENTS, listing.name) {
+            if options.gaps_only && !is_due(GapStream::Documents, listing.name) {
                 continue;
             }
-            if let Some(ids) = self.listing(listing, is_due(DOCUMENTS, listing.name))? {
+            if let Some(ids) = self.listing(listing, is_due(GapStream::Documents, listing.name))? {
                 parts.insert(listing.name, ids);
             }
         }
@@ -333,7 +326,7 @@ impl LiveRun<'_> {
         if options.gaps_only {
             lists.clear();
         }
-        for gap in due.iter().filter(|gap| gap.stream == LISTS) {
+        for gap in due.iter().filter(|gap| GapStream::Lists.is(&gap.stream)) {
             // Including lists that no longer exist: their gaps have to end.
             if !lists.contains(&gap.key) {
                 lists.push(gap.key.clone());
@@ -341,7 +334,7 @@ impl LiveRun<'_> {
         }
         let mut ends = Vec::new();
         let mut wanted: HashMap<String, FetchItem> = HashMap::new();
-        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(CONVERSATIONS)?);
+        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(GapStream::Conversations)?);
         let today = (self.now)().day();
         // A day in the future was written by a wrong clock.
         let lately = |walked: i64| (0..WALK_AGAIN).contains(&(today - walked));
@@ -363,7 +356,7 @@ impl LiveRun<'_> {
             return Ok(());
         }
         // Conversations that changed in the meantime have moved to the top.
-        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(CONVERSATIONS)?);
+        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(GapStream::Conversations)?);
         let mut late = HashMap::new();
         for list in &lists {
             let page = self.page(list, None)?;

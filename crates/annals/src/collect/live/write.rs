@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::{CONVERSATIONS, FILES, FetchItem, PROVIDER_STATE, ProviderState};
+use super::{FILE_RECORDS, FetchItem, PROVIDER_STATE, ProviderState};
 use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{Encoding, FailureKind, InstanceId, Result, Scope, Time, to_hex};
+use annals_core::{Encoding, FailureKind, GapStream, InstanceId, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -113,10 +113,10 @@ impl Keeper {
         let name = self.source.manifest().source;
         let archive = self.store.scoped(Scope::Owner);
         let (mut contents, mut files) = (archive.contents(), Vec::new());
-        archive.each_record(name, FILES, None, (0, 0), &mut |record| {
+        archive.each_record(name, FILE_RECORDS, None, (0, 0), &mut |record| {
             let span = (record.file, record.file_version, Encoding::Plain, record.span);
             let raw = contents.span_of_version(span.0, span.1, span.2, span.3)?;
-            let data = self.source.record(FILES, &record.key, raw.expose()).unwrap_or_default();
+            let data = self.source.record(FILE_RECORDS, &record.key, raw.expose()).unwrap_or_default();
             files.push((record.key, data));
             Ok(true)
         })?;
@@ -238,25 +238,33 @@ impl Keeper {
         }
         for conversation in &held.done {
             writer.set_cursor(self.instance, &format!("{SEEN}{}", conversation.id), &conversation.mark())?;
-            writer.close_gap(self.instance, CONVERSATIONS, &conversation.id, now)?;
+            writer.close_gap(self.instance, GapStream::Conversations, &conversation.id, now)?;
         }
         for id in &held.asked {
             writer.set_cursor(self.instance, &format!("{ASKED}{id}"), "")?;
         }
         for id in &held.files {
-            writer.close_gap(self.instance, FILES, id, now)?;
+            writer.close_gap(self.instance, GapStream::Files, id, now)?;
         }
         let (instance, version) = (self.instance, self.version);
         for (conversation, why, reason) in &held.failed {
             let (key, locator) = (conversation.id.as_str(), &conversation.mark());
-            let failure =
-                Failure { instance, stream: CONVERSATIONS, key, locator, why: *why, reason, version };
+            let failure = Failure {
+                instance,
+                stream: GapStream::Conversations,
+                key,
+                locator,
+                why: *why,
+                reason,
+                version,
+            };
             writer.fail(&failure, now)?;
         }
         for (conversation, reason) in &held.postponed {
             let (key, locator) = (conversation.id.as_str(), &conversation.mark());
             let why = FailureKind::RateLimited;
-            let failure = Failure { instance, stream: CONVERSATIONS, key, locator, why, reason, version };
+            let failure =
+                Failure { instance, stream: GapStream::Conversations, key, locator, why, reason, version };
             writer.postpone(&failure, now)?;
         }
         if held.bytes > 0 {
@@ -268,7 +276,7 @@ impl Keeper {
         }
         for (list, mark) in ends {
             writer.set_cursor(self.instance, &format!("{LIST}{list}"), mark)?;
-            writer.close_gap(self.instance, super::LISTS, list, now)?;
+            writer.close_gap(self.instance, GapStream::Lists, list, now)?;
         }
         Ok(writer.commit()?)
     }
@@ -295,7 +303,7 @@ impl Keeper {
             self.held.bytes += added;
             writer.apply(batch)?;
         }
-        writer.close_gap(self.instance, super::DOCUMENTS, listing.name, now)?;
+        writer.close_gap(self.instance, GapStream::Documents, listing.name, now)?;
         writer.commit()?;
         Ok(added)
     }
@@ -317,7 +325,7 @@ impl Keeper {
     /// Records a gap for something that every run requests again.
     pub fn fail(
         &mut self,
-        stream: &str,
+        stream: GapStream<'_>,
         key: &str,
         locator: &str,
         (why, reason): (FailureKind, &str),
@@ -331,7 +339,7 @@ impl Keeper {
     }
 
     /// Closes the gap: nothing is missing there any more.
-    pub fn close(&mut self, stream: &str, key: &str) -> Result<()> {
+    pub fn close(&mut self, stream: GapStream<'_>, key: &str) -> Result<()> {
         let now = (self.now)();
         let mut writer = self.store.writer(now)?;
         writer.close_gap(self.instance, stream, key, now)?;
@@ -351,7 +359,7 @@ impl Keeper {
     }
 
     /// The modification time of each item that is known to be missing.
-    pub fn missing(&self, stream: &str) -> Result<HashMap<String, String>> {
+    pub fn missing(&self, stream: GapStream<'_>) -> Result<HashMap<String, String>> {
         Ok(self.store.gap_locators(self.instance, stream)?.into_iter().collect())
     }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::view::context::View;
 use crate::view::format::wait;
 use crate::view::paging::{Paging, read_numbers, write_numbers};
-use annals_core::{Result, Shown, Time};
+use annals_core::{GapStream, Result, Shown, Time};
 use annals_store::{GapFilter, GapRow};
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -93,7 +93,7 @@ fn eta(row: &GapRow, now: Time) -> String {
         (_, Some(next)) if next > now => {
             format!("in {}", wait(Duration::from_micros(next.micros().abs_diff(now.micros()))))
         }
-        _ if row.stream == "imports" => "on the next import".into(),
+        _ if GapStream::Imports.is(&row.stream) => "on the next import".into(),
         _ => "on the next sync".into(),
     }
 }
