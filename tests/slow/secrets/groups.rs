@@ -81,9 +81,7 @@ fn write(bench: &Bench, id: &str, plants: &[Plant]) {
                 let call = format!("call_{number}");
                 let arguments = json!({"command": ["bash", "-lc", "cat notes"]}).to_string();
                 let start = json!({"type": "function_call", "name": "shell", "arguments": arguments, "call_id": call});
-                let output = json!({"output": text, "metadata": {"exit_code": 0, "duration_seconds": 0.1}});
-                let end =
-                    json!({"type": "function_call_output", "call_id": call, "output": output.to_string()});
+                let end = json!({"type": "function_call_output", "call_id": call, "output": text});
                 lines.push(line(3, "response_item", &start.to_string()));
                 lines.push(line(4, "response_item", &end.to_string()));
             }

@@ -8,7 +8,12 @@ use crate::sql;
 use annals_core::{FileId, InstanceId, ProjectPath, SessionFacts, SessionId};
 
 impl Writer<'_> {
-    pub(crate) fn write_project(&mut self, instance: InstanceId, file: FileId, project: &ProjectPath) -> Result<()> {
+    pub(crate) fn write_project(
+        &mut self,
+        instance: InstanceId,
+        file: FileId,
+        project: &ProjectPath,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into project (file, name, path, instance) values ($1, $2, $3, $4)
              on conflict (file, name) do update set path = excluded.path"
