@@ -47,6 +47,12 @@ fn home(seed: u64) -> (Bench, PathBuf) {
     (bench, export)
 }
 
+/// An archive that has nothing yet.
+fn make_archive(bench: &Bench) {
+    let nowhere = bench.folder.path().join("nowhere");
+    assert!(bench.command(&["sync"]).env("CODEX_HOME", nowhere).output().unwrap().status.success());
+}
+
 /// Every verb that writes to the archive or beside it, with its arguments. None of them changes what is captured, once
 /// everything is.
 fn writers(bench: &Bench, export: &Path) -> Vec<Vec<String>> {
@@ -101,6 +107,7 @@ fn every_verb_may_be_killed_at_any_moment() {
     let (bench, export) = home(31);
     let mut random = Random(31);
     let mut hits = 0;
+    make_archive(&bench);
     for verb in writers(&bench, &export) {
         let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
         // A complete run of it on another archive tells how long it takes.
@@ -136,9 +143,7 @@ fn every_verb_says_that_the_disk_is_full_and_goes_on_later() {
     let (bench, export) = home(32);
     let mut random = Random(32);
     let mut refused = 0;
-    // An archive that has nothing yet.
-    let nowhere = bench.folder.path().join("nowhere");
-    assert!(bench.command(&["sync"]).env("CODEX_HOME", nowhere).output().unwrap().status.success());
+    make_archive(&bench);
     for round in 0..cases(3) {
         for verb in writers(&bench, &export) {
             let verb: Vec<&str> = verb.iter().map(String::as_str).collect();

@@ -18,7 +18,7 @@ mod write;
 
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
-pub use browsers::{BrowserHolder, BrowserRow, NewBrowser};
+pub use browsers::{BrowserHolder, BrowserRow, BrowserSession, NewBrowser};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
 pub use failure::{CaptureFailure, forget_failure, remember_failure, remembered_failure, reserve_failure};

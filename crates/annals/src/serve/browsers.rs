@@ -1,7 +1,7 @@
 //! Browsers: a link or a token starts a session, a cookie continues it. The cookie is worth nothing elsewhere: it is no
 //! token, ends after a week without use, and belongs to one port.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use axum::http::header::{CACHE_CONTROL, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -11,7 +11,7 @@ use super::App;
 use super::access::unauthorized;
 use crate::view::new_token;
 use annals_core::Time;
-use annals_store::{BrowserHolder, NewBrowser, Store};
+use annals_store::{BrowserHolder, NewBrowser};
 
 /// How long a session lasts without being used.
 const LIFE: i64 = 7 * 24 * 3_600;
@@ -93,28 +93,11 @@ impl App {
         let (app, hash, port) = (self.clone(), self.token_key.hash(cookie), self.port());
         let found = tokio::task::spawn_blocking(move || {
             let now = (app.now)();
-            let session = if app.in_memory {
-                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                writer.browser_session(&hash, port, now)
-            } else {
-                let store = app.reader().ok()?;
-                let session = store.browser_session(&hash, port, now);
-                app.give_back(store);
-                match session {
-                    Ok(None) => app
-                        .memory()
-                        .as_ref()
-                        .map_or(Ok(None), |memory| memory.browser_session(&hash, port, now)),
-                    session => session,
-                }
-            };
-            let session = session.ok()??;
+            let (session, is_kept) = app.find_browser(&hash, port, now)?;
             let unused = now.micros().saturating_sub(session.last_used.micros());
             let renews = unused > RENEWED_AFTER * SECOND;
             if renews {
-                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                // The response does not depend on it.
-                drop(writer.renew_browser(session.id, now, after(now, LIFE)));
+                app.renew_browser(session.id, is_kept, now, after(now, LIFE));
             }
             Some((session.holder, renews))
         });
@@ -143,11 +126,6 @@ impl App {
         used.await.ok().flatten()
     }
 
-    /// Sessions that the archive cannot take.
-    fn memory(&self) -> MutexGuard<'_, Option<Store>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn start_browser(
         self: &Arc<Self>,
         token: &str,
@@ -161,16 +139,7 @@ impl App {
             let (now, port, member) = ((app.now)(), app.port(), holder.member);
             let browser =
                 NewBrowser { hash: &hash, member, port, agent: &agent, expires_at: after(now, LIFE) };
-            let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.start_browser(&browser, now).or_else(|error| {
-                // On a full disk the session ends with the server.
-                tracing::warn!("cannot keep a browser session in the archive: {error}");
-                let mut memory = app.memory();
-                if memory.is_none() {
-                    *memory = Some(Store::in_memory()?);
-                }
-                memory.as_ref().map_or(Ok(()), |memory| memory.start_browser(&browser, now))
-            })
+            app.keep_browser(&browser, now)
         });
         started.await.is_ok_and(|started| started.is_ok())
     }

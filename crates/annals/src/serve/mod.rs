@@ -26,7 +26,7 @@ pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles};
 
 use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, source_routes};
 use annals_core::{Error, Result, Scope, Time};
-use annals_store::Store;
+use annals_store::{BrowserSession, NewBrowser, Store};
 use events::Events;
 use refresh::{Freshness, HomeWatch};
 
@@ -106,6 +106,50 @@ impl App {
     /// The port that the server listens on.
     fn port(&self) -> u16 {
         self.port.get().copied().unwrap_or_default()
+    }
+
+    /// The session of a browser, and whether the archive has it.
+    fn find_browser(&self, hash: &[u8; 32], port: u16, now: Time) -> Option<(BrowserSession, bool)> {
+        if !self.in_memory {
+            let store = self.reader().ok()?;
+            let session = store.browser_session(hash, port, now);
+            self.give_back(store);
+            if let Some(session) = session.ok()? {
+                return Some((session, true));
+            }
+        }
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = memory.as_ref()?.browser_session(hash, port, now).ok()??;
+        Some((session, false))
+    }
+
+    /// Renews the session of a browser, where it is. The response does not depend on it.
+    fn renew_browser(&self, id: i64, is_kept: bool, now: Time, expires_at: Time) {
+        if is_kept {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(writer.renew_browser(id, now, expires_at));
+        } else if let Some(memory) = &*self.memory.lock().unwrap_or_else(PoisonError::into_inner) {
+            drop(memory.renew_browser(id, now, expires_at));
+        }
+    }
+
+    /// Starts the session of a browser: in the archive, or in memory if that cannot be written.
+    fn keep_browser(&self, browser: &NewBrowser<'_>, now: Time) -> Result<()> {
+        if !self.in_memory {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            match writer.start_browser(browser, now) {
+                Ok(()) => return Ok(()),
+                Err(error) => tracing::warn!("cannot keep a browser session in the archive: {error}"),
+            }
+        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = match memory.take() {
+            Some(kept) => kept,
+            None => Store::in_memory()?,
+        };
+        let started = kept.start_browser(browser, now);
+        *memory = Some(kept);
+        Ok(started?)
     }
 
     fn give_back(&self, reader: Store) {
