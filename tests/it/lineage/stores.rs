@@ -97,7 +97,7 @@ fn transcripts_in_a_repository_become_sessions() {
     assert_rebuilds(&bench);
     let restored = bench.folder.path().join("restored");
     assert_eq!(run(&bench, &["restore", "--to", restored.to_str().unwrap()]).code, 0);
-    let kept = restored.join(format!("claude_code/git/{SESSION}.jsonl"));
+    let kept = restored.join(format!("claude_code/transcripts/{SESSION}.jsonl"));
     assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
 }
 
@@ -112,7 +112,9 @@ fn imported_transcripts_count_once_beside_their_originals() {
         let (repository, file) = engine(&bench);
         let text = transcript(&bench, SESSION, &file);
         repository.commit_files(&[("gears.py", CODE)], "Count gears", AT);
-        put_checkpoints(&bench, &repository, &[(CHECKPOINT, SESSION, &text)]);
+        // Entire masks what it takes for secrets; the client's own words are shown.
+        let masked = text.replace("Count the gears", "REDACTED");
+        put_checkpoints(&bench, &repository, &[(CHECKPOINT, SESSION, &masked)]);
         let top = repository.folder.to_str().unwrap();
         let import = || assert_eq!(counts(&run_json(&bench, &["import", "--git", top])), [1, 0, 0]);
         let original = bench.claude().join(format!("projects/-engine/{SESSION}.jsonl"));
@@ -125,6 +127,12 @@ fn imported_transcripts_count_once_beside_their_originals() {
             import();
         }
         assert_eq!(sum(&bench), (2, 1), "{imported_first}");
+        let shown = run(&bench, &["show", SESSION]).stdout;
+        assert!(
+            shown.contains("Count the gears") && !shown.contains("REDACTED"),
+            "{imported_first}: {shown}"
+        );
+        assert!(run(&bench, &["tape", SESSION]).stdout.contains("Count the gears"), "{imported_first}");
         assert_eq!(run_json(&bench, &["blame", file.to_str().unwrap()])["lines"]["exact"], 3);
         assert_rebuilds(&bench);
     }

@@ -20,6 +20,9 @@ use annals_store::Store;
 const HEAD: u64 = 1 << 20;
 const CHUNK: usize = 64 << 10;
 const STORE: &str = "transcripts in git repositories";
+/// Of equal rows, the one whose path comes first is the original: the client's own directories come before this one,
+/// so that what another program masked in its copy is shown from the client's file.
+const FOLDER: &str = "transcripts";
 
 /// Opens what a repository keeps.
 pub trait GitBlobs {
@@ -144,7 +147,7 @@ fn recognise<'i>(import: &'i RepositoryImport<'_>, report: &mut ContainerReport)
             member.verdict = "taken";
             member.source = Some(found.source.manifest().source);
             member.what = format!("{} transcript", found.source.manifest().label);
-            let path = format!("git/{}", parts.join("/"));
+            let path = format!("{FOLDER}/{}", parts.join("/"));
             recognised.push(Recognised { source: found.source, reader: found.reader, path, stored });
         }
         report.members.push(member);

@@ -101,6 +101,12 @@ impl From<Tokens> for TokenSums {
     }
 }
 
+/// Several homes may have a session, and an import too: the one whose messages are no copies.
+fn best_of_equals(rows: &[SessionRow], id: &str) -> Option<usize> {
+    let equal = rows.iter().enumerate().filter(|(_, row)| row.key == id);
+    equal.min_by_key(|(_, row)| std::cmp::Reverse(row.messages)).map(|(at, _)| at)
+}
+
 impl View<'_> {
     pub fn sessions(&self, query: &SessionQuery) -> Result<SessionList> {
         let after = query.page.cursor.as_deref().map(read_keyed).transpose()?;
@@ -127,7 +133,7 @@ impl View<'_> {
         let filter =
             SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
         let mut rows = self.archive.sessions(&filter, Page { limit: 50, after: None })?;
-        if let Some(exact) = rows.iter().position(|row| row.key == id) {
+        if let Some(exact) = best_of_equals(&rows, id) {
             return self.session_view(rows.swap_remove(exact), Native::Included).map(Some);
         }
         match rows.len() {
@@ -149,7 +155,8 @@ impl View<'_> {
             with_agents: true,
             ..SessionFilter::default()
         };
-        let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
+        let mut rows = self.archive.sessions(&filter, Page { limit: 50, after: None })?;
+        let row = best_of_equals(&rows, id).map(|best| rows.swap_remove(best));
         row.map(|row| self.session_view(row, Native::Included)).transpose()
     }
 
