@@ -14,7 +14,8 @@ use annals_testkit::{Bench, ROOT, Ran};
 fn follow(bench: &Bench, database: &Path) -> u64 {
     let annals = bench.command(&[]);
     let mut consumer = Command::new("python3");
-    consumer.arg(PathBuf::from(ROOT).join("tests/slow/consumer.py")).arg(database).arg(annals.get_program());
+    consumer.arg(PathBuf::from(ROOT).join("tests/slow/consumer.py")).arg(database);
+    consumer.arg(annals.get_program()).args(annals.get_args());
     // The environment of the program under test, and of nothing else.
     consumer.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
     for (name, value) in annals.get_envs() {

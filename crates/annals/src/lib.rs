@@ -32,7 +32,7 @@ mod tests {
         fn end(&mut self) {}
     }
 
-    pub fn now() -> Time {
+    fn now() -> Time {
         Time::from_millis(1_794_744_000_000)
     }
 
@@ -42,7 +42,7 @@ mod tests {
     }
 
     /// Archives what the folder `user` has.
-    pub fn archive_of_user(home: &Path) -> Store {
+    fn archive_of_user(home: &Path) -> Store {
         let settings = Untouched(home.join("user"));
         let environment = Environment {
             home: &home.join("archive"),
@@ -98,5 +98,36 @@ mod tests {
             }
         }
         assert!(pages >= 6 && blocks >= 500, "{pages} pages with {blocks} blocks");
+    }
+
+    /// A parent that is farther away than a page may search, or exists nowhere, costs a part of the file and is not named.
+    /// Tests search a megabyte.
+    #[test]
+    fn parents_are_searched_for_in_a_part_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = annals_testkit::corpora::write_far_parents(&folder.path().join("user")).unwrap();
+        let store = archive_of_user(folder.path());
+        let door = Door::masking(&store).unwrap();
+        let view = View::new(store.scoped(Scope::Owner), &door, now());
+        let query = SessionQuery {
+            filter: SessionFilter::default(),
+            page: Paging { limit: 10, cursor: None },
+            brief: true,
+        };
+        let session = view.sessions(&query).unwrap().sessions.remove(0);
+        assert_eq!(view.count_steps(&session, &Branch::Current).unwrap(), count as i64);
+        let (mut parents, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = Paging { limit: 100, cursor };
+            let page = view.transcript_page(&session, TranscriptQuery::default(), &page).unwrap();
+            parents.extend(page.messages.iter().map(|entry| entry.parent_id.is_some()));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let without: Vec<usize> = (0..count).filter(|number| !parents[*number]).collect();
+        // The first has none, one names a line that is nowhere, and the last one names the first.
+        assert_eq!(without, [0, count / 2, count - 1]);
     }
 }

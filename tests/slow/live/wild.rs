@@ -16,7 +16,7 @@ const STREAMS: &[(&str, usize)] = &[
     ("tasks", 1),
     ("pins", 2),
     ("group_chats", 1),
-    ("codex_tasks", 1),
+    ("cloud_tasks", 1),
     ("library_files", 1),
     ("generated_images", 1),
     ("memory_summary", 1),
@@ -56,7 +56,7 @@ fn other_shapes_are_collected_completely() {
     assert_eq!(data("memory_summary")["text"], "Sails and draws.");
     assert_eq!(data("canvas_texts")["text"], "As it stands.");
     assert_eq!(data("canvas_texts")["conversation_id"], id_of(3));
-    assert_eq!(data("codex_tasks")["detail"]["current_user_turn"]["id"], "turn-1");
+    assert_eq!(data("cloud_tasks")["detail"]["current_user_turn"]["id"], "turn-1");
     assert_eq!(data("group_chats")["messages"][0]["text"], "Ahoy");
     assert_eq!(data("generated_images")["conversation_id"], id_of(1));
     // Files of projects, of the custom GPT, of the library, images, and what code made, each with its bytes.

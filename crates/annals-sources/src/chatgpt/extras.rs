@@ -1,4 +1,4 @@
-//! What an account has besides conversations, memories and custom GPTs: pins, scheduled tasks, group chats, Codex tasks, its
+//! What an account has besides conversations, memories and custom GPTs: pins, scheduled tasks, group chats, coding tasks in the cloud, its
 //! files and images, and the summary of its memory. Each has the fields that people look for, and `content` as it came.
 
 use serde_json::{Value, json};
@@ -72,9 +72,9 @@ pub const TASKS: Stream = Stream::mutable_records(
     ],
 );
 
-pub const CODEX_TASKS: Stream = Stream::mutable_records(
-    "codex_tasks",
-    "tasks of Codex in the cloud with their last turns, fetched once a day",
+pub const CLOUD_TASKS: Stream = Stream::mutable_records(
+    "cloud_tasks",
+    "coding tasks in the cloud with their last turns, fetched once a day",
     Family::Transcript,
     &[
         Field::new("id", "string", "id of the task"),
@@ -268,7 +268,7 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
                 "content": task.listed(),
             })
         }
-        "codex_tasks" => {
+        "cloud_tasks" => {
             let task = Extra::of(bytes, &["task"])?;
             let is_detailed = Json::parse(bytes).and_then(|json| json.get("answer"));
             let shown = task.places.iter().filter_map(|place| place.get("task_status_display"));
@@ -367,13 +367,13 @@ mod tests {
 
     #[test]
     fn records_have_what_their_streams_declare() {
-        let codex = super::super::listing::detailed(
+        let detailed = super::super::listing::detailed(
             "t1",
             r#"{"id":"t1","title":"Fix the lamp","created_at":1772366400,"archived":false}"#,
             r#"{"task":{"id":"t1","title":"Fix the lamp","status":"completed"},"current_user_turn":{"id":"u1"}}"#,
         );
         let table = [
-            (&CODEX_TASKS, codex.as_str()),
+            (&CLOUD_TASKS, detailed.as_str()),
             (&PINS, r#"{"item_type":"project","item":{"gizmo":{"id":"g-p-1","display":{"name":"Aurora"}}}}"#),
             (
                 &AUTOMATIONS,
@@ -401,7 +401,7 @@ mod tests {
             }
             assert_eq!(fields.len(), stream.fields.len(), "{record}");
         }
-        let task = record("codex_tasks", "t1", codex.as_bytes()).unwrap();
+        let task = record("cloud_tasks", "t1", detailed.as_bytes()).unwrap();
         assert_eq!(
             (&task["status"], &task["created_at"]),
             (&json!("completed"), &json!("2026-03-01T12:00:00.000Z"))

@@ -92,6 +92,13 @@ pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note
     Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
 }
 
+/// The bytes of a file that was asked for by its id.
+pub fn of_bytes(id: &str, bytes: &[u8]) -> Option<(Note, Vec<u8>)> {
+    let kind = media_type(&bytes[..bytes.len().min(64)], id);
+    let body = json!({"member": id, "size": bytes.len(), "mime_type": kind, "archived_as": asset_path(id)});
+    Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
+}
+
 /// Attachments of a message, and pointers in its parts. `node` is what messages are known by.
 pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<(Note, Cow<'a, [u8]>)> {
     let note = |id: String, place: &'static str| Note {

@@ -32,7 +32,7 @@ pub const PINS: &str = "pins";
 pub const AUTOMATIONS: &str = "automations";
 pub const TASKS: &str = "tasks";
 pub const GROUP_CHATS: &str = "group_chats";
-pub const CODEX_TASKS: &str = "codex_tasks";
+pub const CLOUD_TASKS: &str = "cloud_tasks";
 pub const FILE_LIBRARY: &str = "library_files";
 pub const GENERATED_IMAGES: &str = "generated_images";
 
@@ -52,7 +52,7 @@ pub const LISTINGS: &[Listing] = &[
     Listing { name: AUTOMATIONS, stream: "automations", daily: true },
     Listing { name: TASKS, stream: "tasks", daily: true },
     Listing { name: GROUP_CHATS, stream: "group_chats", daily: true },
-    Listing { name: CODEX_TASKS, stream: "codex_tasks", daily: true },
+    Listing { name: CLOUD_TASKS, stream: "cloud_tasks", daily: true },
     Listing { name: FILE_LIBRARY, stream: "library_files", daily: true },
     Listing { name: GENERATED_IMAGES, stream: "generated_images", daily: true },
 ];
@@ -115,7 +115,7 @@ fn items_with_ids<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>,
             &["id", "automation_id", "jawbone_id"],
         ),
         TASKS => listed(array(page, &["tasks", "items"])?, &["id", "task_id"]),
-        CODEX_TASKS => listed(array(page, &["items", "tasks"])?, &["id", "task_id"]),
+        CLOUD_TASKS => listed(array(page, &["items", "tasks"])?, &["id", "task_id"]),
         GROUP_CHATS => {
             let list = array(page, &["rooms", "items"])?;
             let inner = |item: Json<'a>| item.get("room").filter(|room| room.is_object()).unwrap_or(item);

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::files::Kept;
 use super::intake::conversation_captures;
-use super::listing::{ACCOUNT, CODEX_TASKS, GPTS, GROUP_CHATS, LISTINGS, PROJECTS};
+use super::listing::{ACCOUNT, CLOUD_TASKS, GPTS, GROUP_CHATS, LISTINGS, PROJECTS};
 use super::nodes::conversation_id;
 use super::pages::{PROJECT, escaped};
 use super::{assemble, canvas, files, listing, pages};
@@ -80,7 +79,7 @@ impl Live for OwnPage {
             GPTS => Some(LiveRequest::get(format!("/backend-api/gizmos/{}", escaped(id)))),
             // Plan and workspaces.
             ACCOUNT => Some(LiveRequest::get("/backend-api/accounts/check/v4-2023-04-27")),
-            CODEX_TASKS => Some(LiveRequest::get(format!("/backend-api/wham/tasks/{}", escaped(id)))),
+            CLOUD_TASKS => Some(LiveRequest::get(format!("/backend-api/wham/tasks/{}", escaped(id)))),
             GROUP_CHATS => {
                 let room = escaped(id);
                 Some(LiveRequest::get(format!(
@@ -97,7 +96,7 @@ impl Live for OwnPage {
 
     fn kept_detail(&self, listing: &Listing, document: &str, item: &ListedItem) -> Option<String> {
         // What a task says of its last change is to be believed: many are long done.
-        if listing.name != CODEX_TASKS {
+        if listing.name != CLOUD_TASKS {
             return None;
         }
         let details = Json::parse(document.as_bytes())?.get("details")?;
@@ -215,8 +214,7 @@ impl Live for OwnPage {
     }
 
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>> {
-        let head = &bytes[..bytes.len().min(64)];
-        let note = files::of_member(id, bytes.len() as u64, head, Kept::Yes);
+        let note = files::of_bytes(id, bytes);
         let kept = Capture {
             path: files::asset_path(id),
             store: "files",

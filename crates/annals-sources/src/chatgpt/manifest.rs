@@ -91,9 +91,9 @@ const SURFACE: &[Surface] = &[
         "live only, once a day; the newest hundred messages of each",
     ),
     Surface::live(
-        "Codex tasks in the cloud",
-        "codex_tasks",
-        "codex_tasks",
+        "coding tasks in the cloud",
+        "cloud_tasks",
+        "cloud_tasks",
         "live only, once a day; last turns",
     ),
     Surface::omitted("connected apps and their accounts", "credentials of other services; never requested"),

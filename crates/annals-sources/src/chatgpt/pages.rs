@@ -2,7 +2,7 @@
 
 use super::listing;
 use super::listing::{
-    ACCOUNT, AUTOMATIONS, BETA_FEATURES, CODEX_TASKS, DATA_CONTROLS, FILE_LIBRARY, GENERATED_IMAGES, GPTS,
+    ACCOUNT, AUTOMATIONS, BETA_FEATURES, CLOUD_TASKS, DATA_CONTROLS, FILE_LIBRARY, GENERATED_IMAGES, GPTS,
     GROUP_CHATS, INSTRUCTIONS, MEMORIES, MEMORY_SUMMARY, MODELS, PINS, PROJECTS, SETTINGS, SHARES, TASKS,
 };
 use super::times::moment;
@@ -53,7 +53,7 @@ pub fn listing_request(listing: &Listing, way: usize, page: PageRequest<'_>) -> 
             format!("/backend-api/automations?filter={state}{}", behind("cursor", cursor))
         }
         (TASKS, 0) => format!("/backend-api/tasks?limit={tasks}{}", behind("cursor", place)),
-        (CODEX_TASKS, 0) => {
+        (CLOUD_TASKS, 0) => {
             format!("/backend-api/wham/tasks/list?limit={tasks}{}", behind("cursor", place))
         }
         (GROUP_CHATS, 0) => format!(

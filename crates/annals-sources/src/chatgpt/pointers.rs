@@ -96,7 +96,7 @@ fn decoded(path: &str) -> String {
         bytes.push(escape.unwrap_or(*first));
         rest = if escape.is_some() { &behind[2..] } else { behind };
     }
-    String::from_utf8(bytes).map_or_else(|_| path.to_owned(), |path| path)
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The texts of a message in which links are.

@@ -402,7 +402,7 @@ pub const STREAMS: &[Stream] = &[
     extras::AUTOMATIONS,
     extras::TASKS,
     extras::GROUP_CHATS,
-    extras::CODEX_TASKS,
+    extras::CLOUD_TASKS,
     extras::LIBRARY_FILES,
     extras::GENERATED_IMAGES,
     IMPORTS,

@@ -2,6 +2,7 @@
 //! together.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{Encoding, FailureKind, GapStream, InstanceId, Result, Scope, Time, to_hex};
+use annals_core::{FailureKind, GapStream, InstanceId, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -112,11 +113,13 @@ impl Keeper {
     pub fn referenced_files(&self) -> Result<Vec<(String, Value)>> {
         let name = self.source.manifest().source;
         let archive = self.store.scoped(Scope::Owner);
-        let (mut contents, mut files) = (archive.contents(), Vec::new());
+        let mut files = Vec::new();
         archive.each_record(name, FILE_RECORDS, None, (0, 0), &mut |record| {
-            let span = (record.file, record.file_version, Encoding::Plain, record.span);
-            let raw = contents.span_of_version(span.0, span.1, span.2, span.3)?;
-            let data = self.source.record(FILE_RECORDS, &record.key, raw.expose()).unwrap_or_default();
+            let mut bytes = Vec::new();
+            self.store.bytes(record.file, record.file_version).read_to_end(&mut bytes)?;
+            let (start, length) = (record.span.offset as usize, record.span.length as usize);
+            let own = bytes.get(start..).map(|rest| &rest[..length.min(rest.len())]).unwrap_or_default();
+            let data = self.source.record(FILE_RECORDS, &record.key, own).unwrap_or_default();
             files.push((record.key, data));
             Ok(true)
         })?;
@@ -128,7 +131,7 @@ impl Keeper {
         let path = format!("live/{}.json", listing.name);
         let Some(known) = self.store.captured_file(self.instance, &path)? else { return Ok(String::new()) };
         let mut text = String::new();
-        let read = std::io::Read::read_to_string(&mut self.store.bytes(known.id, known.version), &mut text);
+        let read = self.store.bytes(known.id, known.version).read_to_string(&mut text);
         Ok(read.map(|_| text).unwrap_or_default())
     }
 
