@@ -5,6 +5,7 @@ mod blocks;
 mod call_lines;
 mod calls;
 mod chat;
+mod chat_calls;
 mod drift;
 mod files;
 mod footprint;
