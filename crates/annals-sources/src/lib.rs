@@ -34,7 +34,6 @@
 //! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
 //! ```
 
-mod gemini_family;
 pub mod git;
 mod home;
 mod import;

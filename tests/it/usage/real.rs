@@ -263,11 +263,20 @@ fn is_agent_of(session: &Value, parent: &Value) -> bool {
     session["parent_session_id"] == *parent && session["parent_kind"] == "sub_agent"
 }
 
-/// The client's own figure, if no later answer made it stale.
+/// The client's own figure, if no later answer made it stale: a total, or the sum of what each answer cost.
 fn cost_written(home: &Path, id: &str) -> Option<f64> {
     let files = files_below(home);
-    let path =
-        files.iter().find(|path| path.file_name().unwrap().to_string_lossy() == format!("{id}.jsonl"))?;
+    let name = format!("{id}.jsonl");
+    let is_named = |file: &str| file == name || file.ends_with(&format!("_{name}"));
+    let path = files.iter().find(|path| is_named(&path.file_name().unwrap().to_string_lossy()))?;
+    let costs: Vec<f64> = lines_of(path)
+        .iter()
+        .filter_map(|line| line["message"]["usage"]["cost"]["total"].as_f64())
+        .filter(|cost| *cost > 0.0)
+        .collect();
+    if !costs.is_empty() {
+        return Some(costs.iter().sum());
+    }
     let mut cost = None;
     for line in lines_of(path) {
         match line["type"].as_str().unwrap_or_default() {

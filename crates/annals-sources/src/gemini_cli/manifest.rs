@@ -1,7 +1,7 @@
 //! The manifest of Gemini CLI: its settings, its streams, and what of the platform it covers.
 
+use super::authored::{CHECKPOINT, EXTENSION, PROJECTS};
 use super::footprint::FOOTPRINT;
-use crate::gemini_family::authored::{CHECKPOINT, EXTENSION, PROJECTS};
 use crate::home::streams::{
     AGENTS, COMMANDS, INSTRUCTIONS, MEMORY, MESSAGES, PLANS, SESSIONS, SETTINGS, SKILLS, SUB_AGENTS,
     TOOL_CALLS, TOOL_OUTPUTS, transcript, variable,

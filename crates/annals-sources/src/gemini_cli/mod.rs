@@ -1,12 +1,22 @@
 //! Gemini CLI: chats of every version, sub-agents, prompt log, saved conversations and authored files.
 
+mod authored;
+mod blocks;
+mod call_lines;
+mod calls;
+mod chat;
+mod chat_calls;
+mod drift;
+mod files;
 mod footprint;
+mod logs;
 mod manifest;
+mod people;
+mod projects;
 mod tape;
 
 use serde_json::{Map, Value};
 
-use crate::gemini_family::{authored, blocks, calls, chat, logs, projects};
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
 use crate::json::{Json, Line};

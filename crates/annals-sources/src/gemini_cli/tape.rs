@@ -1,6 +1,6 @@
 //! Converts chats of Gemini CLI to tapes.
 
-use crate::gemini_family::tape as family;
+use super::call_lines;
 use crate::json::{Json, Line};
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::FileWork;
@@ -32,27 +32,27 @@ impl Recorder for GeminiTape {
     }
 
     fn missing(&self, line: &[u8]) -> Option<&'static str> {
-        family::missing(line)
+        call_lines::missing(line)
     }
 
     fn arguments(&self, call: &[u8]) -> String {
-        family::arguments(call)
+        call_lines::arguments(call)
     }
 
     fn printed(&self, lines: &CallLines<'_>) -> Printed {
-        family::printed(lines)
+        call_lines::printed(lines)
     }
 
     fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork> {
-        family::work(lines)
+        call_lines::work(lines)
     }
 
     fn written(&self, call: Line<'_>) -> Vec<String> {
-        family::written(call)
+        call_lines::written(call)
     }
 
     fn written_besides(&self, detail: Line<'_>) -> Vec<String> {
-        family::written_besides(detail)
+        call_lines::written_besides(detail)
     }
 
     /// This client keeps copies in shadow repositories, which are left out.

@@ -15,7 +15,7 @@ const RULES: &[Rule] = &[
     Rule::never("**/oauth*.json", "credentials", "login tokens"),
     Rule::lines("sessions/**/*.jsonl", "transcripts", "transcript", "conversations"),
     Rule::authored(
-        "{AGENTS,CLAUDE,SYSTEM,APPEND_SYSTEM}.md",
+        "{AGENTS,SYSTEM,APPEND_SYSTEM}.md",
         "instructions",
         "authored",
         "instructions for every session",

@@ -9,63 +9,53 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::calls::{exit_code, full_output, kind_of, paths_in, response_text, title_of, touches};
-use super::drift::{CALL, HEADER, MESSAGE, each_unknown, each_unknown_part};
-use super::files::FileCall;
+use super::chat_calls::OpenCall;
+use super::drift::{HEADER, MESSAGE, each_unknown, each_unknown_part};
 use super::people::{THANKS, texts, user_kind, without_reminder};
 use super::projects::{directory_with_hash, name_in};
 use crate::home::title::title_of as first_line;
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts,
-    Span, Tally, Time, Tokens, Usage, Verdict,
+    ContentKey, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Tokens,
+    Usage, Verdict,
 };
 
 /// How many messages may be written again.
 const OPEN_MESSAGES: usize = 64;
-/// How many calls may get a result later.
-const OPEN_CALLS: usize = 512;
 /// How many ids of messages are remembered.
 const SEEN: usize = 1 << 16;
 
 pub struct ChatReader {
-    session: Arc<str>,
+    pub(super) session: Arc<str>,
     /// The session that started this one, if the file is a sub-agent's.
     parent: Option<String>,
-    state: State,
+    pub(super) state: State,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+pub(super) struct State {
     session: Option<String>,
     project_hash: Option<String>,
-    facts: SessionFacts,
+    pub(super) facts: SessionFacts,
     linked: bool,
     prompted: bool,
     seen: BTreeSet<ContentKey>,
     messages: VecDeque<OpenMessage>,
-    calls: VecDeque<OpenCall>,
+    pub(super) calls: VecDeque<OpenCall>,
     summary: Option<String>,
     model: Option<Arc<str>>,
 }
 
 /// A message that may be written again.
 #[derive(Serialize, Deserialize)]
-struct OpenMessage {
+pub(super) struct OpenMessage {
     id: ContentKey,
     offset: u64,
     /// Its text and thoughts.
     content: ContentKey,
     counted: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OpenCall {
-    id: ContentKey,
-    offset: u64,
-    ended: bool,
 }
 
 /// Where a message was written.
@@ -78,13 +68,13 @@ enum Written {
 
 /// The bytes of the piece that is read, and its offset in the file.
 #[derive(Clone, Copy)]
-struct Base<'a> {
+pub(super) struct Base<'a> {
     bytes: &'a [u8],
     offset: u64,
 }
 
 impl Base<'_> {
-    fn span(self, piece: &[u8]) -> Span {
+    pub(super) fn span(self, piece: &[u8]) -> Span {
         let within = piece.as_ptr() as usize - self.bytes.as_ptr() as usize;
         Span { offset: self.offset + within as u64, length: piece.len() as u64 }
     }
@@ -180,7 +170,7 @@ impl ChatReader {
     }
 
     /// The working directory is above a path that its session uses: its hash proves it.
-    fn find_directory(&mut self, path: &str) {
+    pub(super) fn find_directory(&mut self, path: &str) {
         if let Some(hash) = self.state.project_hash.as_deref().filter(|_| self.state.facts.cwd.is_none()) {
             self.state.facts.cwd = directory_with_hash(path, hash);
         }
@@ -292,14 +282,6 @@ impl ChatReader {
         }));
     }
 
-    fn knows_calls(&self, content: Option<Json<'_>>) -> bool {
-        content.iter().flat_map(|content| content.items()).all(|part| {
-            let id = part.get("functionResponse").and_then(|response| response.get_text("id"));
-            let key = self.call_key(&id.unwrap_or_default());
-            self.state.calls.iter().any(|call| call.id == key)
-        })
-    }
-
     /// Directories of the workspace in the text that a session begins with.
     fn note_workspace(&mut self, text: &str) {
         for line in text.lines().take(40) {
@@ -404,100 +386,6 @@ impl ChatReader {
         }
         for call in calls.iter().flat_map(|calls| calls.items()) {
             self.call(base, call, (place, at, model.clone()), out);
-        }
-    }
-
-    fn has_new_call(&self, calls: Json<'_>) -> bool {
-        calls.items().any(|call| {
-            let key = self.call_key(&call.get_text("id").unwrap_or_default());
-            !self.state.calls.iter().any(|open| open.id == key)
-        })
-    }
-
-    fn call_key(&self, id: &str) -> ContentKey {
-        ContentKey::of(&[b"call", self.session.as_bytes(), id.as_bytes()])
-    }
-
-    fn call(
-        &mut self,
-        base: Base<'_>,
-        json: Json<'_>,
-        (message, at, model): (u64, Option<Time>, Option<Arc<str>>),
-        out: &mut Vec<Item>,
-    ) {
-        let call = json.object();
-        each_unknown(&call, CALL, "call", out);
-        let call_id = call.get_text("id").unwrap_or_default();
-        let name = call.get_text("name").unwrap_or_default();
-        let args = call.get("args").map(Json::object).unwrap_or_else(|| json.object());
-        let (key, kind) = (self.call_key(&call_id), kind_of(&name));
-        if let Some(path) = paths_in(&args) {
-            self.find_directory(&path);
-        }
-        let known = self.state.calls.iter().rposition(|open| open.id == key);
-        let at_open = match known {
-            Some(at_open) => at_open,
-            None => {
-                let span = base.span(json.bytes());
-                out.push(Item::Call(Call {
-                    session: self.session.clone(),
-                    span,
-                    at,
-                    key,
-                    inherited: false,
-                    call_id: call_id.clone().into_owned(),
-                    name: name.as_ref().into(),
-                    kind,
-                    title: title_of(&args),
-                    parent: None,
-                    message: Some(message),
-                    model,
-                }));
-                if self.state.calls.len() >= OPEN_CALLS {
-                    self.state.calls.pop_front();
-                }
-                self.state.calls.push_back(OpenCall { id: key, offset: span.offset, ended: false });
-                self.state.calls.len() - 1
-            }
-        };
-        let status = call.get_text("status").unwrap_or_default();
-        let has_ended = matches!(status.as_ref(), "success" | "error" | "cancelled");
-        let open = &mut self.state.calls[at_open];
-        if !has_ended || std::mem::replace(&mut open.ended, true) {
-            return;
-        }
-        let place = open.offset;
-        let result = call.get("result");
-        let text = result.and_then(response_text);
-        let exit =
-            text.as_deref().filter(|_| kind == CallKind::Shell && status != "cancelled").and_then(exit_code);
-        let background = args.get("is_background").and_then(Json::boolean) == Some(true);
-        let exit_code = exit.filter(|_| !background);
-        let ok = status == "success" && exit_code.is_none_or(|code| code == 0);
-        let display = call.get("resultDisplay");
-        out.push(Item::Result(CallResult {
-            session: self.session.clone(),
-            call: place,
-            output: result.map(|result| base.span(result.bytes())),
-            detail: display.map(|display| base.span(display.bytes())),
-            at: call.get_text("timestamp").and_then(|text| Time::parse(&text)).or(at),
-            ok: Some(ok),
-            exit_code,
-            duration_ms: None,
-            full: text.as_deref().and_then(full_output),
-        }));
-        if let Some(agent) = call.get_text("agentId") {
-            out.push(Item::Link(Link {
-                session: self.session.clone(),
-                other: agent.into_owned(),
-                kind: LinkKind::SubAgent,
-                position: Some(call_id.into_owned()),
-            }));
-        }
-        if ok {
-            let folder = self.state.facts.cwd.as_deref();
-            let on = FileCall { name: &name, args: &args, display, output: text.as_deref(), folder };
-            touches(&self.session, place, &on, out);
         }
     }
 
