@@ -31,7 +31,7 @@ fn errors_say_what_failed_and_the_next_step() {
     bench.sync();
     for (arguments, word) in [
         (&["show", "nowhere"][..], "no session found with id \"nowhere\""),
-        (&["sync", "gemini"], "unknown source \"gemini\""),
+        (&["sync", "nobody"], "unknown source \"nobody\""),
         (&["records", "messages"], "not a stream"),
         (&["records", "codex_cli/dreams"], "unknown stream \"dreams\""),
         (&["sessions", "--since", "soon"], "not a time"),
