@@ -110,7 +110,9 @@ pub fn model(key: &str, bytes: &[u8]) -> Option<Value> {
 pub fn account(key: &str, bytes: &[u8]) -> Option<Value> {
     let json = Json::parse(bytes)?;
     let person = json.get("pages").and_then(|pages| pages.items().next()).unwrap_or(json);
-    let checked = json.get("details").and_then(|details| details.items().next()).unwrap_or(json);
+    let detail = json.get("details").and_then(|details| details.items().next());
+    // Documents of older archives have the answer alone.
+    let checked = detail.map_or(json, |detail| detail.get("answer").unwrap_or(detail));
     let accounts = checked.get("accounts").filter(|accounts| accounts.is_object());
     let mut found = Found::of(key, person);
     for name in ["accounts", "account_ordering"] {
