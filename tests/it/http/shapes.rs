@@ -368,5 +368,5 @@ fn every_source_has_a_card() {
         }
     }
     names.sort_unstable();
-    assert_eq!(names, ["chatgpt", "claude_code", "codex_cli", "openai_api"]);
+    assert_eq!(names, ["chatgpt", "claude_code", "codex_cli", "gemini_cli", "openai_api", "pi"]);
 }

@@ -9,15 +9,6 @@ use crate::home::authored::{
 };
 use annals_core::Field;
 
-/// Fields of an extension's manifest.
-pub const EXTENSION: &[Field] = &[
-    Field::new("id", "string", "path of the manifest"),
-    Field::new("name", "string|null", "name of the extension"),
-    Field::new("extension_version", "string|null", "version of the extension"),
-    Field::new("manifest", "object|null", "complete content, environment values masked"),
-    Field::new("unreadable", "string|null", "why the manifest could not be read"),
-];
-
 /// Fields of a saved conversation.
 pub const CHECKPOINT: &[Field] = &[
     Field::new("id", "string", "project and tag"),

@@ -57,14 +57,6 @@ const RULES: &[Rule] = &[
     Rule::authored("agents/**", "agents", "authored", "agents written by the user"),
     Rule::authored("skills/**", "skills", "authored", "skills written or installed by the user"),
     Rule::authored("policies/**", "settings", "authored", "approvals given by the user"),
-    Rule::authored("extensions/*/gemini-extension.json", "extensions", "authored", "manifests of extensions"),
-    Rule::authored("extensions/*/*.md", "extensions", "authored", "instructions of extensions"),
-    Rule::authored(
-        "extensions/*/{commands,agents,skills}/**",
-        "extensions",
-        "authored",
-        "commands, agents and skills of extensions",
-    ),
     Rule::left_out("extensions", "extensions", "code of extensions"),
     Rule::authored(
         "{settings,keybindings}.json",

@@ -1,6 +1,6 @@
 //! The manifest of Gemini CLI: its settings, its streams, and what of the platform it covers.
 
-use super::authored::{CHECKPOINT, EXTENSION, PROJECTS};
+use super::authored::{CHECKPOINT, PROJECTS};
 use super::footprint::FOOTPRINT;
 use crate::home::streams::{
     AGENTS, COMMANDS, INSTRUCTIONS, MEMORY, MESSAGES, PLANS, SESSIONS, SETTINGS, SKILLS, SUB_AGENTS,
@@ -65,7 +65,6 @@ const STREAMS: &[Stream] = &[
     SKILLS,
     PLANS,
     MEMORY,
-    Stream::mutable_records("extensions", "manifests of installed extensions", Family::Settings, EXTENSION),
     SETTINGS,
     Stream::mutable_records("projects", "directories that sessions ran in", Family::Settings, PROJECTS),
 ];
@@ -84,7 +83,7 @@ const SURFACE: &[Surface] = &[
     Surface::collected("skills", "skills"),
     Surface::collected("plans", "plans"),
     Surface::collected("auto-memory", "memory_notes"),
-    Surface::collected("extensions", "extensions"),
+    Surface::omitted("extensions", "code of third parties"),
     Surface::collected("settings and policies", "settings"),
     Surface::collected("projects", "projects"),
     Surface::partial(
