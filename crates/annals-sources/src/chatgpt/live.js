@@ -104,11 +104,15 @@ globalThis.annals = (() => {
       };
     });
 
-  // What a link leads to. One to this page gets what the page itself would send, and nothing of that goes any further:
-  // where it leads elsewhere, and to everybody else, it is followed without.
+  // Where this page has the content of files. Anything else of it, such as the session with its token, is no file.
+  const HAS_FILES = /\/(estuary|files|download|content)(\/|$)/;
+
+  // What a link leads to. One to a file of this page gets what the page itself would send, and nothing of that goes any
+  // further: where it leads elsewhere, and to everybody else, it is followed without.
   const follow = async (link, signal) => {
     const options = { signal, cache: "no-store" };
-    if (link.origin !== location.origin) return fetch(link, { ...options, credentials: "omit" });
+    const ours = link.origin === location.origin && HAS_FILES.test(link.pathname);
+    if (!ours) return fetch(link, { ...options, credentials: "omit" });
     try {
       return await fetch(link, { ...options, credentials: "include", headers: headers(null), redirect: "error" });
     } catch (problem) {
@@ -119,16 +123,16 @@ globalThis.annals = (() => {
 
   // The bytes behind a link that `path` answers with.
   const bytes = async (path, limit) => {
-    const told = await ask(path, null, limit);
-    if (told.status !== 200) return told;
+    const reply = await ask(path, null, limit);
+    if (reply.status !== 200) return reply;
     let found = null;
     try {
-      found = JSON.parse(told.body);
+      found = JSON.parse(reply.body);
     } catch {
-      return told;
+      return reply;
     }
     const address = found?.download_url ?? found?.url;
-    if ((found?.status ?? "success") !== "success" || !address) return { ...told, status: 404, body: "" };
+    if ((found?.status ?? "success") !== "success" || !address) return { ...reply, status: 404, body: "" };
     const link = new URL(address, location.origin);
     return within(limit, async (signal) => {
       const answer = await follow(link, signal);
