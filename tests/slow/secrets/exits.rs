@@ -91,7 +91,7 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 split("sessions --all --include-subagents --verbose"),
             ]
         }
-        "resume" => vec![split("resume"), split("resume --json"), split("resume nothing like it")],
+        "resume" => vec![split("resume"), split("resume engine"), split("resume nothing like it")],
         "show" => {
             let ids = bench
                 .sessions()

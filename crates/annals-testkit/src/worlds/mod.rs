@@ -4,4 +4,5 @@
 pub mod lineage;
 pub mod people;
 pub mod planted;
+mod planted_homes;
 pub mod story;

@@ -94,7 +94,7 @@ pub fn secrets() -> Vec<Planted> {
     all
 }
 
-/// Writes a Codex home and a Claude Code home with all secrets in all places.
+/// Writes homes of all sources with all secrets; in those of Codex and Claude Code they are in all places.
 pub fn write(bench: &Bench) {
     let all = secrets();
     for (secret, number) in all.iter().zip(1..) {
@@ -127,6 +127,7 @@ pub fn write(bench: &Bench) {
     write_file(&bench.claude().join("CLAUDE.md"), &places);
     write_file(&bench.codex().join("config.toml"), &config(&all));
     write_file(&bench.claude().join("settings.json"), &settings(&all).to_string());
+    super::planted_homes::write_other_homes(bench, &all);
     write_histories(bench, &all);
     write_export(bench, &all);
     assert_eq!(bench.run(&["import", export_of(bench).to_str().unwrap()]).code, 0);
