@@ -132,9 +132,13 @@ impl FileState {
         FileState { at, lines }
     }
 
-    /// Those of these lines that the state has, each as often as it occurs there.
-    fn common(&self, lines: &[u64]) -> Vec<u64> {
+    /// Those of these lines that the state has, each as often as it occurs there and more often than `before`, the state
+    /// that it follows: a file that is written whole repeats what others wrote.
+    fn common(&self, lines: &[u64], before: Option<&FileState>) -> Vec<u64> {
         let mut left = self.lines.clone();
+        for (line, count) in before.into_iter().flat_map(|before| &before.lines) {
+            left.entry(*line).and_modify(|left| *left = left.saturating_sub(*count));
+        }
         let mut take = |line: &&u64| match left.get_mut(*line) {
             Some(count) if *count > 0 => {
                 *count -= 1;
@@ -153,7 +157,8 @@ pub fn follow(edits: &[WrittenEdit], states: &[FileState], now: Time, sums: &mut
             .iter()
             .position(|state| state.at.micros().saturating_add(SLACK_MICROS) >= edit.at.micros());
         let Some(first) = first else { continue };
-        let committed = states[first].common(&edit.lines);
+        let before = first.checked_sub(1).map(|before| &states[before]);
+        let committed = states[first].common(&edit.lines, before);
         let start = states[first].at.micros();
         for (sum, days) in sums.iter_mut().zip(SURVIVAL_DAYS) {
             sum.days = days;
@@ -163,7 +168,7 @@ pub fn follow(edits: &[WrittenEdit], states: &[FileState], now: Time, sums: &mut
             }
             let later = states[first..].iter().rev().find(|state| state.at.micros() <= until);
             sum.committed += committed.len();
-            sum.standing += later.map_or(0, |state| state.common(&committed).len());
+            sum.standing += later.map_or(0, |state| state.common(&committed, None).len());
             sum.share = sum.standing as f64 / sum.committed.max(1) as f64;
         }
     }
@@ -261,5 +266,15 @@ mod tests {
         let found = sums.map(|sum| (sum.days, sum.committed, sum.standing));
         // Ninety days have not passed.
         assert_eq!(found, [(1, 3, 3), (7, 3, 2), (30, 3, 2), (90, 0, 0)]);
+    }
+
+    #[test]
+    fn a_file_that_is_written_whole_repeats_what_others_wrote() {
+        let lines = ["def count_gears(engine):", "total = len(engine.gears)"];
+        let edit = WrittenEdit { at: day(0), lines: lines.map(|line| line_fingerprint(line).hash).to_vec() };
+        let states = [FileState::new(day(-5), lines[0]), FileState::new(day(0), &lines.join("\n"))];
+        let mut sums = [Survival::default(); 4];
+        follow(&[edit], &states, day(1), &mut sums);
+        assert_eq!((sums[0].committed, sums[0].standing), (1, 1));
     }
 }
