@@ -110,7 +110,7 @@ fn every_verb_may_be_killed_at_any_moment() {
     make_archive(&bench);
     for verb in writers(&bench, &export) {
         let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
-        // A complete run of it on another archive tells how long it takes.
+        // How long it takes is measured by a complete run on another archive.
         let (calm, other) = home(31);
         calm.sync();
         let arguments = verb

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An outside program that keeps a copy of an archive: loads every stream into a database and goes on where it was.
+"""An outside program that keeps a copy of an archive: loads every stream into a database and resumes where it stopped.
 
     consumer.py DATABASE PROGRAM...
 

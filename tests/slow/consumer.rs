@@ -1,5 +1,5 @@
-//! An outside program with a database of its own follows an archive: after each of ten syncs it goes on from its saved
-//! states, and has the rows of the archive, no more and no fewer.
+//! An outside program with a separate database follows an archive: after each of ten syncs it resumes from its saved
+//! states and has exactly the rows of the archive.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

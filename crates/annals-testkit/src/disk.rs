@@ -1,4 +1,4 @@
-//! Disks that cannot be written, for whoever runs the tests: root, or somebody who may not mount anything.
+//! Disks that cannot be written, whether the tests run as root or as a user who cannot mount anything.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

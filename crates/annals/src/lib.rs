@@ -17,20 +17,12 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::Ordering;
 
-    use crate::collect::{Environment, Progress, SyncOptions, sync};
+    use crate::collect::{Environment, Nobody, SyncOptions, sync};
     use crate::view::{Branch, Door, Paging, SessionQuery, TranscriptQuery, View};
     use annals_core::{Scope, Time};
     use annals_sources::registry;
     use annals_store::{SessionFilter, Store};
     use annals_testkit::sources::Untouched;
-
-    struct Unwatched;
-
-    impl Progress for Unwatched {
-        fn begin(&mut self, _files: u64, _bytes: u64) {}
-        fn advance(&mut self, _files: u64, _bytes: u64) {}
-        fn end(&mut self) {}
-    }
 
     fn now() -> Time {
         Time::from_millis(1_794_744_000_000)
@@ -51,17 +43,8 @@ mod tests {
             threads: 1,
             now,
         };
-        let options = SyncOptions {
-            sources: registry().to_vec(),
-            since: None,
-            verify: false,
-            repositories: false,
-            gaps_only: false,
-            opportunistic: false,
-            damaged: None,
-            member: None,
-        };
-        sync(&options, &environment, &mut Unwatched).unwrap();
+        let options = SyncOptions { sources: registry().to_vec(), ..SyncOptions::default() };
+        sync(&options, &environment, &mut Nobody).unwrap();
         Store::open(&home.join("archive")).unwrap()
     }
 

@@ -14,7 +14,7 @@ use annals_testkit::codex::{ID, call, line, meta, output, prompt, rollout};
 const SESSION: &str = "5e551011-0000-4000-8000-0000000000c1";
 
 fn row(kind: &str, number: usize, message: Value) -> Value {
-    json!({"type": kind, "uuid": format!("{SESSION}-{number}"), "sessionId": SESSION, "cwd": "/work/engine",
+    json!({"type": kind, "uuid": format!("{SESSION}-{number}"), "sessionId": SESSION, "cwd": "/home/ada/engine",
         "version": "2.1.112", "timestamp": format!("2024-03-02T09:00:{number:02}.000Z"), "message": message})
 }
 
@@ -32,8 +32,8 @@ fn result(number: usize, id: &str, text: &str, detail: Value, failed: bool) -> V
 
 /// Thinking, an edit, a command that fails, and an answer.
 fn rows() -> Vec<Value> {
-    let edit = json!({"file_path": "/work/engine/gears.py", "old_string": "\treturn 1\n", "new_string": "\treturn 2\n\treturn 3\n"});
-    let patch = json!({"filePath": "/work/engine/gears.py", "oldString": "\treturn 1\n", "newString": "\treturn 2\n\treturn 3\n",
+    let edit = json!({"file_path": "/home/ada/engine/gears.py", "old_string": "\treturn 1\n", "new_string": "\treturn 2\n\treturn 3\n"});
+    let patch = json!({"filePath": "/home/ada/engine/gears.py", "oldString": "\treturn 1\n", "newString": "\treturn 2\n\treturn 3\n",
         "originalFile": "def gears():\n\treturn 1\n", "userModified": false, "replaceAll": false,
         "structuredPatch": [{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 3,
             "lines": [" def gears():", "-    return 1", "+    return 2", "+    return 3"]}]});
@@ -53,7 +53,7 @@ fn rows() -> Vec<Value> {
 }
 
 fn write(bench: &Bench, rows: &[Value]) -> std::path::PathBuf {
-    let path = bench.claude().join(format!("projects/-work-engine/{SESSION}.jsonl"));
+    let path = bench.claude().join(format!("projects/-home-ada-engine/{SESSION}.jsonl"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
     path
@@ -82,8 +82,8 @@ fn a_conversation_is_readable_without_colour() {
         ── assistant 09:00:03
         Two, then.
 
-        ── Edit: /work/engine/gears.py 09:00:04
-           update /work/engine/gears.py
+        ── Edit: /home/ada/engine/gears.py 09:00:04
+           update /home/ada/engine/gears.py
            @@ -2 +2 @@
            -	return 1
            +	return 2

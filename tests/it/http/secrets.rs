@@ -40,7 +40,7 @@ fn a_scan_reads_only_what_is_new() {
     let server = Server::start(&bench);
     let first = scanned(&server, 4, 1);
     assert_eq!(first["sessions_read"], 4, "{first}");
-    // A new session, and a known one that goes on.
+    // A new session, and new lines in a known one.
     bench.transcript(&rollout(&numbered(5)), &conversation(&numbered(5), FIRST));
     append(&path, &text_of(&prompt(&format!("also {SECOND}"))));
     let second = scanned(&server, 5, 2);

@@ -154,7 +154,7 @@ fn sync_offers_what_a_repository_keeps() {
     assert!(!run(&bench, &["sync"]).stderr.contains(&hint));
 }
 
-/// A note as git-ai writes it: line ranges of each file, and whom the keys stand for.
+/// A note as git-ai writes it: line ranges of each file, and the person behind each key.
 fn note(ranges: &[(&str, &str)], session: &str) -> String {
     let lines: String = ranges.iter().map(|(key, lines)| format!("  {key} {lines}\n")).collect();
     let metadata = json!({"schema_version": "authorship/3.0.0", "git_ai_version": "1.4.0",

@@ -45,7 +45,7 @@ fn other_shapes_are_collected_completely() {
     let (code, live) = stage.sync_with(&["--with-files"]);
     assert_eq!(code, 0, "{live}");
     assert_complete(&stage, "first");
-    // One item has no id; that is said, and ends nothing.
+    // One item has no id: a warning, and nothing ends.
     assert!(live["problems"].to_string().contains("1 without an id"), "{live}");
     let data = |stream: &str| stage.records(stream)[0]["data"].clone();
     let gpt = data("custom_gpts");
@@ -89,7 +89,7 @@ fn other_shapes_are_collected_completely() {
         let odd = [&stream["undeclared"], &stream["other_type"]];
         assert!(odd.iter().all(|odd| **odd == json!([])), "{stream}");
     }
-    // Nothing changed: no more than the first page of each list, and nothing that is asked once a day.
+    // Nothing changed: no more than the first page of each list, and nothing that is requested once a day.
     stage.standin.control(json!({"forget_counts": true}));
     let again = stage.sync();
     assert_eq!((&again["fetched"], &again["captured_bytes"]), (&json!(0), &json!(0)), "{again}");
@@ -106,7 +106,7 @@ fn other_shapes_are_collected_completely() {
         assert_eq!(counts[daily], Value::Null, "{counts}");
     }
     assert_eq!(stage.standin.count("bearer given away"), 0);
-    // A day later everything is asked for again; tasks that say they have not changed are not.
+    // A day later everything is requested again, except tasks whose update time is unchanged.
     stage.sync_days_later(1);
     let counts = stage.standin.counts()["by_path"].clone();
     assert_eq!((&counts["GET pins"], &counts["GET wham/*"]), (&json!(1), &json!(1)), "{counts}");

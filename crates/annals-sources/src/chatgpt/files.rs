@@ -92,7 +92,7 @@ pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note
     Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
 }
 
-/// The bytes of a file that was asked for by its id.
+/// The bytes of a file that was requested by id.
 pub fn of_bytes(id: &str, bytes: &[u8]) -> Option<(Note, Vec<u8>)> {
     let kind = media_type(&bytes[..bytes.len().min(64)], id);
     let body = json!({"member": id, "size": bytes.len(), "mime_type": kind, "archived_as": asset_path(id)});
@@ -174,7 +174,7 @@ fn of_image(item: Json<'_>) -> Option<Capture<'static>> {
     Some(note.capture(body.into()))
 }
 
-/// What the provider answers when it is asked about a file.
+/// The provider's description of a file.
 pub fn of_facts(id: &str, body: &str) -> Option<Capture<'static>> {
     let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
     let is_about_it =

@@ -230,10 +230,10 @@ pub fn detailed(id: &str, listed: &str, answer: &str) -> String {
     format!("{{\"detail_of\":{},\"listed\":{listed},\"answer\":{answer}}}", Value::from(id))
 }
 
-/// What of an item does not change by itself.
+/// The fields of an item that only change when the item does.
 fn lasting(name: &str, item: Json<'_>) -> ContentKey {
     match name {
-        // Links are signed anew for each answer.
+        // Links get a new signature with each response.
         GENERATED_IMAGES => {
             let fields = item.fields().filter(|(name, _)| !name.ends_with(b"url") && *name != b"encodings");
             let parts: Vec<&[u8]> = fields.flat_map(|(name, value)| [name, value.bytes()]).collect();

@@ -161,7 +161,7 @@ fn cursor(page: Json<'_>) -> Option<Option<String>> {
     }
     let found = ["cursor", "next_cursor"].iter().filter_map(|name| page.get(name));
     let Some(cursor) = found.into_iter().find(|cursor| !cursor.is_null()) else {
-        // It goes on, and does not say where.
+        // There are more items, but no cursor.
         return (goes_on != Some(true)).then_some(None);
     };
     let text = cursor.text().map(|text| text.into_owned());
@@ -202,7 +202,7 @@ fn after_offset(json: Json<'_>, page: PageRequest<'_>, listed: usize) -> Option<
     })
 }
 
-/// A place in a list that is requested by offsets: the offset, and what the page before said beside it.
+/// A place in a list that is requested by offsets: the offset, and the cursor of the page before, if it had one.
 fn offset_and_cursor(page: PageRequest<'_>) -> (usize, &str) {
     let (offset, cursor) = page.place.map_or(("", ""), |place| place.split_once(' ').unwrap_or((place, "")));
     (offset.parse().unwrap_or(0), cursor)

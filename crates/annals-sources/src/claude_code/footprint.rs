@@ -1,16 +1,14 @@
 //! Which files of a Claude Code home are kept, left out, and never opened, with the reasons.
 
+use crate::home::rules;
 use annals_core::{Footprint, Rule};
 
-pub const FOOTPRINT: Footprint = Footprint {
-    rules: RULES,
-    repository_rules: REPOSITORY_RULES,
-    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
-};
+pub const FOOTPRINT: Footprint =
+    Footprint { rules: RULES, repository_rules: REPOSITORY_RULES, otherwise: rules::OTHERWISE };
 
 const RULES: &[Rule] = &[
-    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
-    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
+    rules::ENVIRONMENTS,
+    rules::PRIVATE_KEYS,
     Rule::never("**/.credentials.json", "credentials", "login tokens"),
     Rule::never("{hfi-auth,mcp-needs-auth-cache}.json", "credentials", "login tokens"),
     Rule::never("{.claude,.config}.json", "credentials", "account, keys and MCP tokens"),
@@ -81,7 +79,7 @@ const RULES: &[Rule] = &[
         "authored",
         "instructions for every session",
     ),
-    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    rules::NAMED_CREDENTIALS,
     Rule::authored("*.md", "authored", "authored", "notes and instructions beside those of the client"),
     Rule::authored("agent-memory/**", "memory notes", "authored", "memories of agents"),
     Rule::authored(
@@ -112,7 +110,7 @@ const RULES: &[Rule] = &[
         "machinery",
         "repositories and installed packages",
     ),
-    Rule::unknown("**", "files of unknown kind"),
+    rules::UNKNOWN,
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[

@@ -3,8 +3,9 @@
 use super::fields::ATTACHMENT;
 use super::footprint::FOOTPRINT;
 use crate::home::authored::HOOK;
+use crate::home::streams::transcript;
 use annals_core::{
-    Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, ValueKind, Variable,
+    Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, ValueKind, Variable,
 };
 
 pub static MANIFEST: Manifest = Manifest {
@@ -70,7 +71,7 @@ pub static MANIFEST: Manifest = Manifest {
 };
 
 const STREAMS: &[Stream] = &[
-    stream(
+    transcript(
         "sessions",
         "one row per transcript file",
         Rows::Sessions,
@@ -78,7 +79,7 @@ const STREAMS: &[Stream] = &[
         "last_event_at",
         SESSION,
     ),
-    stream(
+    transcript(
         "messages",
         "one row per prompt, answer of the model, or injected text",
         Rows::Messages,
@@ -86,7 +87,7 @@ const STREAMS: &[Stream] = &[
         "at",
         MESSAGE,
     ),
-    stream(
+    transcript(
         "tool_calls",
         "one row per call, with its result paired by id",
         Rows::Calls,
@@ -94,7 +95,7 @@ const STREAMS: &[Stream] = &[
         "at",
         CALL,
     ),
-    stream(
+    transcript(
         "attachments",
         "all other rows with their own type: attachments, modes, snapshots, hooks, queue",
         Rows::Records,
@@ -102,7 +103,7 @@ const STREAMS: &[Stream] = &[
         "at",
         ATTACHMENT,
     ),
-    stream(
+    transcript(
         "subagent_transcripts",
         "transcripts of sub-agents, with the session that started them",
         Rows::Agents,
@@ -110,7 +111,7 @@ const STREAMS: &[Stream] = &[
         "last_event_at",
         SESSION,
     ),
-    stream(
+    transcript(
         "tool_results_full",
         "complete outputs that were too long for the transcript",
         Rows::Records,
@@ -123,7 +124,7 @@ const STREAMS: &[Stream] = &[
             Field::new("tool_use_id", "string|null", "call whose output it is"),
         ],
     ),
-    stream(
+    transcript(
         "file_snapshots",
         "files before an edit, with their path, session and prompt",
         Rows::Records,
@@ -140,7 +141,7 @@ const STREAMS: &[Stream] = &[
             Field::new("hash", "string|null", "BLAKE3 of the content, if it is archived"),
         ],
     ),
-    stream(
+    transcript(
         "todos",
         "to-do lists and tasks, a new version for every change",
         Rows::Records,
@@ -148,7 +149,7 @@ const STREAMS: &[Stream] = &[
         "at",
         TASK,
     ),
-    stream(
+    transcript(
         "history",
         "every prompt typed, including those of deleted sessions",
         Rows::Records,
@@ -328,27 +329,6 @@ const CALL: &[Field] = &[
     ),
     Field::new("files", "array", "files read or changed, with line ranges if recorded"),
 ];
-
-const fn stream(
-    name: &'static str,
-    what: &'static str,
-    rows: Rows,
-    semantics: Semantics,
-    cursor_field: &'static str,
-    fields: &'static [Field],
-) -> Stream {
-    Stream {
-        name,
-        what,
-        family: Family::Transcript,
-        semantics,
-        rows,
-        cursor_field,
-        consent_time_field: Some(cursor_field),
-        coverage: Coverage::FullInventory,
-        fields,
-    }
-}
 
 const fn variable(
     name: &'static str,

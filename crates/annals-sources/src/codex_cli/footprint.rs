@@ -1,16 +1,14 @@
 //! Which files of a Codex home are kept, left out, and never opened, with the reasons.
 
+use crate::home::rules;
 use annals_core::{Database, Encoding, Footprint, Framing, Rule, Treatment};
 
-pub const FOOTPRINT: Footprint = Footprint {
-    rules: RULES,
-    repository_rules: REPOSITORY_RULES,
-    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
-};
+pub const FOOTPRINT: Footprint =
+    Footprint { rules: RULES, repository_rules: REPOSITORY_RULES, otherwise: rules::OTHERWISE };
 
 const RULES: &[Rule] = &[
-    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
-    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
+    rules::ENVIRONMENTS,
+    rules::PRIVATE_KEYS,
     Rule::never("**/auth.json", "credentials", "login tokens"),
     Rule::never("**/.credentials.json", "credentials", "login tokens of MCP servers"),
     Rule::never("secrets", "credentials", "encrypted secrets"),
@@ -78,7 +76,7 @@ const RULES: &[Rule] = &[
     Rule::left_out("{log,*.log}", "logs", "log messages of the client"),
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
     Rule::left_out("{installation_id,.*_migration}", "telemetry", "installation markers without user data"),
-    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    rules::NAMED_CREDENTIALS,
     Rule::authored("*.md", "instructions", "authored", "notes and instructions beside those of the client"),
     Rule::authored("hooks/**", "hooks", "authored", "scripts that settings run on events"),
     Rule::left_out(
@@ -86,7 +84,7 @@ const RULES: &[Rule] = &[
         "caches",
         "repositories and installed packages",
     ),
-    Rule::unknown("**", "files of unknown kind"),
+    rules::UNKNOWN,
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[

@@ -206,10 +206,10 @@ impl ChatReader {
             "user" => self.user(base, object, (id, at, from), out),
             "gemini" | "qwen" => self.answer(base, object, (id, at, from), out),
             "info" | "error" | "warning" => {
-                let said = object
+                let has_text = object
                     .get("content")
                     .is_some_and(|content| texts(content).iter().any(|text| !text.is_empty()));
-                if self.is_new(id) && said {
+                if self.is_new(id) && has_text {
                     let span = base.span(object.bytes());
                     out.push(message(self.session.clone(), span, Role::System, MessageKind::Notice, at, id));
                 }
@@ -305,9 +305,9 @@ impl ChatReader {
         let is_request = from == Written::InList && object.get("tokens").is_none() && calls.is_none();
         let is_new = self.is_new(id);
         if is_request {
-            let said = object.get("content").map(|content| texts(content).join("\n")).unwrap_or_default();
-            if is_new && !said.is_empty() {
-                let kind = if said == THANKS { MessageKind::Injected } else { MessageKind::Answer };
+            let text = object.get("content").map(|content| texts(content).join("\n")).unwrap_or_default();
+            if is_new && !text.is_empty() {
+                let kind = if text == THANKS { MessageKind::Injected } else { MessageKind::Answer };
                 let row = message(self.session.clone(), span, Role::Assistant, kind, at, id);
                 out.push(not_counted(row));
             }

@@ -1,16 +1,14 @@
 //! Which files of a Gemini home are kept, left out, and never opened, with the reasons.
 
+use crate::home::rules;
 use annals_core::{Footprint, Rule};
 
-pub const FOOTPRINT: Footprint = Footprint {
-    rules: RULES,
-    repository_rules: REPOSITORY_RULES,
-    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
-};
+pub const FOOTPRINT: Footprint =
+    Footprint { rules: RULES, repository_rules: REPOSITORY_RULES, otherwise: rules::OTHERWISE };
 
 const RULES: &[Rule] = &[
-    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
-    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
+    rules::ENVIRONMENTS,
+    rules::PRIVATE_KEYS,
     Rule::never("**/oauth_creds*", "credentials", "login tokens"),
     Rule::never("**/google_accounts*", "credentials", "accounts"),
     Rule::never("**/*oauth-tokens*", "credentials", "login tokens of MCP servers and agents"),
@@ -77,14 +75,14 @@ const RULES: &[Rule] = &[
         "state of the client without user data",
     ),
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
-    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    rules::NAMED_CREDENTIALS,
     Rule::authored("*.md", "instructions", "authored", "instructions for every session"),
     Rule::left_out(
         "**/{.git,node_modules,__pycache__,.venv}",
         "caches",
         "repositories and installed packages",
     ),
-    Rule::unknown("**", "files of unknown kind"),
+    rules::UNKNOWN,
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[

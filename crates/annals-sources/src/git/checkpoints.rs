@@ -1,12 +1,12 @@
 //! Checkpoints of Entire: a tree with a directory for each checkpoint, `<id[..2]>/<id[2..]>/`, or one ref for each. In
-//! it, `<number>/` is a session with `metadata.json` and `full.jsonl`, the client's transcript so far; long ones go on
+//! it, `<number>/` is a session with `metadata.json` and `full.jsonl`, the client's transcript so far; long ones continue
 //! in `full.jsonl.001` and so on. Sub-agents are in `tasks/<call>/agent-<id>.jsonl`.
 
 use std::collections::BTreeMap;
 
 /// The branch with all checkpoints, below `refs/heads/` and below `refs/remotes/<remote>/`.
 pub const CHECKPOINT_BRANCH: &str = "entire/checkpoints/v1";
-/// Where each checkpoint has a ref of its own.
+/// Refs of single checkpoints.
 pub const CHECKPOINT_REFS: &str = "refs/entire/checkpoints/";
 
 /// A file of a tree.

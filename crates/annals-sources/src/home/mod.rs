@@ -5,6 +5,7 @@ pub(crate) mod folders;
 pub(crate) mod front_matter;
 pub(crate) mod history;
 pub(crate) mod kept;
+pub(crate) mod rules;
 pub(crate) mod streams;
 pub(crate) mod title;
 mod yaml;

@@ -1,16 +1,14 @@
 //! Which files of a Pi home are kept, left out, and never opened, with the reasons.
 
+use crate::home::rules;
 use annals_core::{Footprint, Rule};
 
-pub const FOOTPRINT: Footprint = Footprint {
-    rules: RULES,
-    repository_rules: REPOSITORY_RULES,
-    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
-};
+pub const FOOTPRINT: Footprint =
+    Footprint { rules: RULES, repository_rules: REPOSITORY_RULES, otherwise: rules::OTHERWISE };
 
 const RULES: &[Rule] = &[
-    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
-    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
+    rules::ENVIRONMENTS,
+    rules::PRIVATE_KEYS,
     Rule::never("**/auth.json*", "credentials", "login tokens"),
     Rule::never("**/oauth*.json", "credentials", "login tokens"),
     Rule::lines("sessions/**/*.jsonl", "transcripts", "transcript", "conversations"),
@@ -34,9 +32,9 @@ const RULES: &[Rule] = &[
     Rule::left_out("{bin,git,npm,tools}", "caches", "downloaded programs and packages"),
     Rule::left_out("*.log", "logs", "log messages of the client"),
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
-    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    rules::NAMED_CREDENTIALS,
     Rule::authored("*.md", "instructions", "authored", "notes beside the client's instructions"),
-    Rule::unknown("**", "files of unknown kind"),
+    rules::UNKNOWN,
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[

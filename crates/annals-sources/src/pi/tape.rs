@@ -82,7 +82,7 @@ impl Recorder for PiTape {
         }
     }
 
-    /// An edit within a line tells only a part of it; the diff has the whole.
+    /// An edit within a line has only a part of it; the diff has the whole line.
     fn written_besides(&self, detail: Line<'_>) -> Vec<String> {
         let diff = detail.json().and_then(|details| details.get_text("diff"));
         let Some(diff) = diff else { return Vec::new() };

@@ -8,7 +8,7 @@ use super::planted::{CLIENTS, Planted};
 use crate::files::{copy_folder, files_below};
 use crate::{Bench, fixtures};
 
-/// Writes the homes of all sources that the planted world has no transcripts of its own for.
+/// Writes homes of all sources except those whose transcripts the planted world writes itself.
 pub fn write_other_homes(bench: &Bench, all: &[Planted]) {
     let places: String = all.iter().map(|secret| format!("\n{}", secret.places())).collect();
     for (source, case) in fixtures::with_home() {

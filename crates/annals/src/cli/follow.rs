@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::ui::transcript::Printing;
 use super::{Context, Outcome};
 use crate::cli::settings::Declared;
-use crate::collect::{Lock, Progress, SyncOptions, sync};
+use crate::collect::{Lock, Nobody, SyncOptions, sync};
 use crate::view::{BlockView, Door, Entry, Narrowing, Paging, SessionView, TranscriptQuery, View};
 use annals_core::{Result, Shown};
 use annals_sources::{Source, by_name};
@@ -26,7 +26,7 @@ pub struct Followed<'a> {
     pub narrowing: Narrowing,
 }
 
-/// Prints from the last prompt on, and goes on.
+/// Prints the last turn, then new steps as they arrive.
 pub fn follow(context: &mut Context, store: &Store, door: &Door, followed: &Followed<'_>) -> Result<Outcome> {
     let source = by_name(&followed.session.source);
     let files = transcript_files(context, &context.view(store, door), followed.session, source)?;
@@ -132,25 +132,7 @@ fn states(files: &[PathBuf]) -> Vec<Option<(u64, Option<SystemTime>)>> {
 fn capture(context: &Context, source: Option<&'static dyn Source>) -> Result<()> {
     let Some(source) = source else { return Ok(()) };
     let Ok(_lock) = Lock::take(&context.config.home, "show") else { return Ok(()) };
-    let options = SyncOptions {
-        sources: vec![source],
-        since: None,
-        verify: false,
-        repositories: false,
-        gaps_only: false,
-        opportunistic: true,
-        damaged: None,
-        member: None,
-    };
-    sync(&options, &Declared(&context.config).environment(1), &mut Silent)?;
+    let options = SyncOptions { sources: vec![source], opportunistic: true, ..SyncOptions::default() };
+    sync(&options, &Declared(&context.config).environment(1), &mut Nobody)?;
     Ok(())
-}
-
-/// Progress that nobody watches.
-struct Silent;
-
-impl Progress for Silent {
-    fn begin(&mut self, _: u64, _: u64) {}
-    fn advance(&mut self, _: u64, _: u64) {}
-    fn end(&mut self) {}
 }

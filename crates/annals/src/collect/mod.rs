@@ -34,7 +34,7 @@ pub use live::{
     LiveOptions, LiveProgress, LiveReport, collect_live, connect, disconnect, profile_of, time_left,
 };
 pub use lock::Lock;
-pub use options::{Environment, Progress, SourceReport, SyncOptions};
+pub use options::{Environment, Nobody, Progress, SourceReport, SyncOptions};
 pub use rebuild::{Rebuilt, compare_rows, rebuild};
 pub use repair::{HealSource, RepairedVersion, repair};
 pub use restore::{Restored, restore};

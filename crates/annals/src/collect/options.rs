@@ -7,6 +7,7 @@ use annals_core::{InstanceId, Time};
 use annals_sources::{Settings, Source};
 
 /// What to collect.
+#[derive(Default)]
 pub struct SyncOptions {
     pub sources: Vec<&'static dyn Source>,
     /// Skips files that changed earlier.

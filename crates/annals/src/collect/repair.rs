@@ -105,16 +105,7 @@ fn broken_tables(environment: &Environment<'_>) -> Vec<String> {
 fn everything() -> SyncOptions {
     let outside = of_programs().manifest().source;
     let sources = registry().iter().copied().filter(|source| source.manifest().source != outside);
-    SyncOptions {
-        sources: sources.collect(),
-        since: None,
-        verify: true,
-        repositories: false,
-        gaps_only: false,
-        opportunistic: false,
-        damaged: None,
-        member: None,
-    }
+    SyncOptions { sources: sources.collect(), verify: true, ..SyncOptions::default() }
 }
 
 /// Captures the damaged files of homes again.
@@ -129,13 +120,11 @@ fn recapture(store: &Store, environment: &Environment<'_>, damaged: &[DamagedVer
     let paths = damaged.iter().map(|version| (version.instance, version.path.clone())).collect();
     let options = SyncOptions {
         sources,
-        since: None,
         verify: true,
         repositories: damaged.iter().any(|version| version.path.starts_with(REPOSITORIES)),
         gaps_only: true,
-        opportunistic: false,
         damaged: Some(paths),
-        member: None,
+        ..SyncOptions::default()
     };
     sync(&options, environment, &mut Nobody)?;
     Ok(())

@@ -116,7 +116,7 @@ impl App {
                 return None;
             }
             writer.use_browser_link(&hash, now).unwrap_or_else(|error| {
-                // The disk may be full, and whoever opens the link wants to know why.
+                // The disk may be full, and the person who opens the link wants to know why.
                 tracing::warn!("cannot use up a link in the archive: {error}");
                 let holder = writer.browser_link(&hash, now).ok().flatten();
                 app.used_links.lock().unwrap_or_else(PoisonError::into_inner).insert(hash);

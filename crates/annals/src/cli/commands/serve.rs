@@ -124,13 +124,9 @@ fn refresh(config: Arc<Config>) -> Refresh {
     Arc::new(move |report| {
         let sync_options = SyncOptions {
             sources: registry().to_vec(),
-            since: None,
-            verify: false,
             repositories: config.reads_projects(),
-            gaps_only: false,
             opportunistic: true,
-            damaged: None,
-            member: None,
+            ..SyncOptions::default()
         };
         let settings = Declared(&config);
         let environment = settings.environment(1);
@@ -181,7 +177,7 @@ fn unreadable_files(config: &Config) -> Option<UnreadableFiles> {
 struct LockWait(Mutex<Option<Time>>);
 
 impl LockWait {
-    /// A first sync may take this long; whoever takes longer hangs, or is stopped.
+    /// A first sync may take this long; a process that holds the lock longer hangs or is stopped.
     const PATIENCE: i64 = 600 * 1_000_000;
 
     fn is_too_long(&self, now: Time) -> bool {

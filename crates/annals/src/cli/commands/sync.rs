@@ -140,9 +140,8 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
         verify: options.full,
         repositories: !options.no_projects && context.config.reads_projects(),
         gaps_only: options.gaps_only,
-        opportunistic: false,
-        damaged: None,
         member: options.member.clone(),
+        ..SyncOptions::default()
     };
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);

@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_one_word() {
-        assert_eq!(resume_in(Some("/work/engine"), "go on 1"), "cd /work/engine && go on 1");
+        assert_eq!(resume_in(Some("/home/ada/engine"), "go on 1"), "cd /home/ada/engine && go on 1");
         assert_eq!(resume_in(Some("/it's mine"), "c"), r"cd '/it'\''s mine' && c");
         assert_eq!(resume_in(Some("$(x)"), "c"), "cd '$(x)' && c");
         assert_eq!(resume_in(Some("/w"), "https://example.com/c/1"), "https://example.com/c/1");

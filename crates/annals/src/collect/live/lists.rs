@@ -41,7 +41,7 @@ impl LiveRun<'_> {
     fn is_up_to_date(&self, listing: &Listing, is_due: bool) -> bool {
         let today = Some(&(self.now)().day());
         let state = &self.state;
-        // What is not there is not asked for again on the same day, nor what failed and may not be retried yet.
+        // Missing documents are requested once a day; failed ones when their gap is due.
         state.absent.get(listing.name) == today
             || listing.daily && state.days.get(listing.name) == today
             || listing.daily && !is_due && state.failed.get(listing.name) == today

@@ -103,7 +103,7 @@ fn month_of(at: Time) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Survival {
     pub days: i64,
-    /// Lines that were committed at least so many days ago.
+    /// Lines committed at least `days` days ago.
     pub committed: usize,
     pub standing: usize,
     pub share: f64,
