@@ -1,5 +1,7 @@
 //! What people remember of their sessions, and what they type to find them: short hand-written sessions, each with
 //! the queries that should find it.
+//!
+//! Longer than other files because it is a table.
 
 use annals_testkit::corpora::codex::Step::{self, Assistant, Ran, User};
 

@@ -1,4 +1,6 @@
 //! Reads transcripts row by row: merges answers, separates prompts from injected text, counts usage once.
+//!
+//! Longer than other files because it is one state machine: what a row means depends on the rows before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Reads how a call of Codex CLI ended from the text of its output.
+//!
+//! Longer than other files because nearly half of it is tests: one example of each wording.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,6 @@
 //! Reads transcripts line by line, by shape and not by version: bare lines, wrapped lines, turns, ordinals.
+//!
+//! Longer than other files because it is one state machine: what a line means depends on the lines before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
