@@ -3,8 +3,9 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails if a limit is exceeded. `cargo bench -- --smoke`, or
 //! ANNALS_BENCH_SMOKE=1, uses 20 MB and fails only if a run fails or its figures are absurd. `--bytes N` sets another
-//! size, `--only NAME` selects one of the tables (codex, http, pages, claude, lineage, chatgpt, search), and
-//! ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! size, `--only NAME` selects one of the tables (codex, http, pages, claude, lineage, chatgpt, search, growth), and
+//! ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size, growth at 1 and 3 GB:
+//! `--sizes 1,3,12` sets other sizes, and `--document FILE` writes its figures as Markdown.
 
 // A bench is a separate program: it prints its table and reads its own switches.
 #![allow(
@@ -17,13 +18,16 @@
     clippy::panic
 )]
 
+mod agents;
 mod chatgpt;
+mod growth;
 mod http;
 mod http_client;
 mod lineage;
 mod pages;
 mod search;
 mod search_set;
+mod settings;
 mod table;
 
 use std::fs;
@@ -36,12 +40,20 @@ use annals_testkit::clock;
 use annals_testkit::corpora::claude::{append_rows, write_claude_home};
 use annals_testkit::corpora::codex::{append_turns, write_codex_home};
 use annals_testkit::corpora::generator::{Plan, Written};
+use settings::Settings;
 use table::{Row, print_table};
 
 const GIGABYTE: f64 = 1e9;
 const MEGABYTE: f64 = 1e6;
 const BLOCK: usize = 256 << 10;
 const SEED: u64 = 20_260_301;
+
+/// Limits of every home, whatever its size.
+const COLD_SECONDS: f64 = 14.0;
+const PEAK_MEGABYTES: f64 = 256.0;
+const SHARE_PERCENT: f64 = 35.0;
+const UNCHANGED_MILLISECONDS: f64 = 100.0;
+const APPEND_MILLISECONDS: f64 = 60.0;
 
 type Outcome<T> = Result<T, String>;
 
@@ -71,7 +83,7 @@ const CLAUDE: Client = Client {
 
 /// What is measured, by name. `http` queries the archive that `codex` created, or creates it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 7] = [
+const TABLES: [(&str, Measure); 8] = [
     ("codex", codex_rows),
     ("http", http::rows),
     ("pages", pages::rows),
@@ -79,52 +91,8 @@ const TABLES: [(&str, Measure); 7] = [
     ("lineage", lineage::rows),
     ("chatgpt", chatgpt::rows),
     ("search", search::rows),
+    ("growth", growth::rows),
 ];
-
-struct Settings {
-    smoke: bool,
-    only: Option<String>,
-    bytes: u64,
-    files: usize,
-}
-
-impl Settings {
-    fn read(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|value| value != "0" && !value.is_empty());
-        // `cargo test --all-targets` also runs benches, unoptimised: figures of such a build mean nothing.
-        let mut smoke = set("ANNALS_BENCH_SMOKE") || cfg!(debug_assertions);
-        let (mut bytes, mut only, mut arguments) = (None, None, arguments);
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                "--smoke" => smoke = true,
-                "--bytes" => {
-                    let number = arguments.next().and_then(|text| text.replace('_', "").parse::<u64>().ok());
-                    bytes = Some(number.ok_or("--bytes needs a number")?);
-                }
-                "--only" => {
-                    let is_known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
-                    only = Some(
-                        arguments
-                            .next()
-                            .filter(is_known)
-                            .ok_or("--only needs codex, http, pages, claude, lineage, chatgpt or search")?,
-                    );
-                }
-                "--bench" => {}
-                other => {
-                    let is_known = "--smoke, --bytes N and --only NAME";
-                    return Err(format!("unknown argument {other}; known are {is_known}"));
-                }
-            }
-        }
-        let (bytes, files) = match bytes {
-            None if smoke => (20_000_000, 60),
-            None => (1_000_000_000, 2_900),
-            Some(bytes) => (bytes, usize::try_from(bytes / 345_000).unwrap_or(usize::MAX).max(8)),
-        };
-        Ok(Self { smoke, only, bytes, files })
-    }
-}
 
 /// The directory of one run, deleted at its end, even after a failure.
 struct Scratch(PathBuf);
@@ -437,23 +405,35 @@ fn rows(quarter: &Corpus<'_>, corpus: &Corpus<'_>, grown: &Path) -> Outcome<Vec<
     let append_name = format!("append of 1 MB to {:.0} MB", size as f64 / MEGABYTE);
     let wall = per_gigabyte(cold.wall_milliseconds);
     Ok(vec![
-        Row::new("cold sync, CPU a GB", "s", per_gigabyte(cold.cpu_milliseconds), Some(14.0), cold_floor),
+        Row::new(
+            "cold sync, CPU a GB",
+            "s",
+            per_gigabyte(cold.cpu_milliseconds),
+            Some(COLD_SECONDS),
+            cold_floor,
+        ),
         Row::new("cold sync, wall clock a GB", "s", wall, None, "-".to_owned()),
-        Row::new("peak memory", "MB", peaks[0], Some(256.0), against_quarter),
-        Row::new("peak memory, quarter corpus", "MB", peaks[1], Some(256.0), "-".to_owned()),
+        Row::new("peak memory", "MB", peaks[0], Some(PEAK_MEGABYTES), against_quarter),
+        Row::new("peak memory, quarter corpus", "MB", peaks[1], Some(PEAK_MEGABYTES), "-".to_owned()),
         Row::new(
             &format!("no-change sync of {} files, CPU", files.len()),
             "ms",
             unchanged,
-            Some(100.0),
+            Some(UNCHANGED_MILLISECONDS),
             format!("list and stat {stat:.1}"),
         ),
-        Row::new(&append_name, "ms", appended, Some(60.0), format!("newlines + zstd -1 {append_floor:.1}")),
+        Row::new(
+            &append_name,
+            "ms",
+            appended,
+            Some(APPEND_MILLISECONDS),
+            format!("newlines + zstd -1 {append_floor:.1}"),
+        ),
         Row::new(
             "database, share of raw",
             "%",
             database_share,
-            Some(35.0),
+            Some(SHARE_PERCENT),
             format!("zstd -1 {:.1}", floor.compressed_share * 100.0),
         ),
     ])

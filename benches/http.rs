@@ -56,10 +56,7 @@ impl Server {
 
     /// Megabytes of memory; zero if the kernel does not report it.
     fn memory(&self) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-        kilobytes.unwrap_or(f64::NAN) * 1_024.0 / MEGABYTE
+        resident(self.process.id())
     }
 
     fn cpu(&self) -> Duration {
@@ -221,6 +218,14 @@ pub fn latency_row(what: &str, clients: usize, found: &Latencies, limit: Option<
     let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
     let what = format!("{what}, {clients}, p99 (p50 {half:.1}, max {all:.1}, n {})", found.count());
     Row::new(&what, "ms", found.percentile(99), limit, format!("/healthz {floor:.2}"))
+}
+
+/// Resident memory of a process, in megabytes.
+pub fn resident(process: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kilobytes.unwrap_or(f64::NAN) * 1_024.0 / MEGABYTE
 }
 
 /// Growth is measured after all clients have requested all routes for a while: by then the caches of every reader are

@@ -1,4 +1,5 @@
-//! Takes a screenshot of every page with a made-up archive: `make screenshots` writes them into `docs/`.
+//! Takes a screenshot of every page with a made-up archive: `make screenshots` writes those of the README into
+//! `docs/`, and all of them, in light, dark and on a phone, into `target/pictures`.
 //!
 //! The dates are those of the day they are taken; the work shown is always the same.
 
@@ -82,66 +83,82 @@ fn serve(scratch: &Path) -> (Server, String, String) {
     (Server(child), field("url"), field("token"))
 }
 
+/// What the README shows, of the wide pictures in the light.
+const IN_README: [&str; 4] = ["home", "sessions", "session", "usage"];
+
+/// Takes every page in light, dark and on a phone below `target`, and those of the README into the folder.
 fn take_all(folder: &Path, address: &str, token: &str) {
+    let pictures = Path::new(ROOT).join("target/pictures");
+    std::fs::create_dir_all(&pictures).expect("the folder can be made");
     let browser = Browser::open(address, token);
     browser.resize(WIDE);
     browser.command("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
+    let pages = pages(&browser);
+    for how in ["light", "dark", "phone"] {
+        browser.prefer(if how == "dark" { "dark" } else { "light" });
+        browser.resize(if how == "phone" { PHONE } else { WIDE });
+        for (name, page, script) in &pages {
+            browser.go(page);
+            browser.run(script);
+            let picture = take(&browser, &pictures.join(format!("{name}-{how}.png")));
+            if how == "light" && IN_README.contains(name) {
+                assert!(picture.len() < BYTES, "{name} has {} bytes, and may have {BYTES}", picture.len());
+                std::fs::write(folder.join(format!("{name}.png")), &picture).unwrap();
+            }
+        }
+    }
+    // The page that is not there is meant to be refused.
+    browser.close_checked();
+}
+
+/// Every page: its name, its address, and a script that opens what is worth seeing.
+fn pages(browser: &Browser) -> Vec<(&'static str, String, &'static str)> {
     browser.prefer("light");
     browser.go("/sessions?q=low+tide");
     let session = browser.run("return new URL(document.querySelector('.row .title').href).pathname;");
     let session = session.as_str().unwrap().to_owned();
     browser.go("/library");
-    let item = "return new URL(Array.from(document.querySelectorAll('.lines a')).find((link) => link.innerText.includes('review')).href)";
-    let item = browser.run(&format!(
-        "const address = ({}); return address.pathname + address.search;",
-        item.trim_start_matches("return ")
-    ));
-    let item = item.as_str().unwrap().to_owned();
+    let item = browser.run(
+        "const links = Array.from(document.querySelectorAll('.lines a'));
+         const address = new URL(links.find((link) => link.innerText.includes('review')).href);
+         return address.pathname + address.search;",
+    );
+    browser.go("/files");
+    let file = browser.run(
+        "const address = new URL(document.querySelector('#rows a').href); return address.pathname + address.search;",
+    );
     // The page scans everything first.
     browser.go("/secrets");
     browser.wait("the secrets", "document.querySelector('mark.secret')");
     let open = "for (const call of document.querySelectorAll('details.call.shell.failed, details.call.edit')) call.open = true;";
-    let pages: [(&str, &str, &str); 10] = [
-        ("home", "/", ""),
-        ("sessions", "/sessions", ""),
-        ("session", &session, open),
-        ("search", "/search?q=tide", ""),
-        ("tools", "/tools?days=90", ""),
-        ("usage", "/usage?days=30", ""),
-        ("library", "/library", ""),
-        ("versions", &item, ""),
-        ("audit", "/audit", ""),
-        ("secrets", "/secrets", ""),
-    ];
-    for (name, page, script) in pages {
-        browser.go(page);
-        browser.run(script);
-        take(&browser, folder, name);
-    }
-    browser.prefer("dark");
-    browser.go(&session);
-    browser.run(open);
-    // Where something failed and was fixed.
-    browser.run("document.querySelector('details.call.failed').scrollIntoView(); scrollBy(0, -90);");
-    take(&browser, folder, "session-dark");
-    browser.go("/");
-    take(&browser, folder, "home-dark");
-    browser.prefer("light");
-    browser.resize(PHONE);
-    for (name, page) in [("phone-home", "/"), ("phone-session", &session)] {
-        browser.go(page);
-        take(&browser, folder, name);
-    }
-    browser.close();
+    let text = |value: Value| value.as_str().unwrap().to_owned();
+    vec![
+        ("home", "/".to_owned(), ""),
+        ("sessions", "/sessions".to_owned(), ""),
+        ("session", session.clone(), open),
+        ("session-edits", format!("{session}?view=edits"), ""),
+        ("search", "/search?q=tide".to_owned(), ""),
+        ("files", "/files".to_owned(), ""),
+        ("file", text(file), ""),
+        ("usage", "/usage?days=90&compare=true".to_owned(), ""),
+        ("tools", "/tools?days=90".to_owned(), ""),
+        ("insights", "/insights?days=90".to_owned(), ""),
+        ("library", "/library".to_owned(), ""),
+        ("versions", text(item), ""),
+        ("audit", "/audit".to_owned(), ""),
+        ("secrets", "/secrets".to_owned(), ""),
+        ("gaps", "/gaps".to_owned(), ""),
+        ("settings", "/settings".to_owned(), ""),
+        ("refused", "/nothing".to_owned(), ""),
+    ]
 }
 
-fn take(browser: &Browser, folder: &Path, name: &str) {
+fn take(browser: &Browser, path: &Path) -> Vec<u8> {
     // Wait for lists that the script fills, and for fonts.
     browser.wait("the page", "document.readyState === 'complete' && document.fonts.status === 'loaded'");
     std::thread::sleep(std::time::Duration::from_millis(400));
     let picture = browser.picture();
-    let path = folder.join(format!("{name}.png"));
-    std::fs::write(&path, &picture).unwrap();
+    std::fs::write(path, &picture).unwrap();
     println!("{} ({} KB)", path.display(), picture.len() / 1_000);
-    assert!(picture.len() < BYTES, "{name} has {} bytes, and may have {BYTES}", picture.len());
+    picture
 }

@@ -50,6 +50,9 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     rows.extend(recall_rows(&corpus, &planted)?);
     rows.extend(command_rows(&corpus)?);
     rows.extend(server_rows(&corpus, settings)?);
+    let queries: Vec<&str> =
+        NEEDLES.iter().flat_map(|needle| needle.queries).map(|(_, query)| *query).collect();
+    rows.extend(super::agents::rows(&corpus, &queries)?);
     Ok(rows)
 }
 

@@ -16,7 +16,7 @@ use annals_testkit::{Bench, fixtures};
 
 annals_testkit::over_homes! { homes_are_kept_whole, counts_agree_with_an_independent_count }
 
-const SOURCES: [&str; 2] = ["gemini_cli", "pi"];
+const SOURCES: [&str; 7] = ["gemini_cli", "opencode", "copilot_cli", "qwen_code", "kimi_code", "cline", "pi"];
 
 fn homes_are_kept_whole(homes: &[Home]) {
     let mut checked = 0;
@@ -43,12 +43,12 @@ fn homes_are_kept_whole(homes: &[Home]) {
 
 /// What the transcripts of a home contain.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Counted {
-    sessions: usize,
-    answers: i64,
-    calls: i64,
-    prompt_tokens: i64,
-    output_tokens: i64,
+pub struct Counted {
+    pub sessions: usize,
+    pub answers: i64,
+    pub calls: i64,
+    pub prompt_tokens: i64,
+    pub output_tokens: i64,
 }
 
 fn counts_agree_with_an_independent_count(homes: &[Home]) {
@@ -57,7 +57,12 @@ fn counts_agree_with_an_independent_count(homes: &[Home]) {
         bench.sync_of(home.source);
         let expected = match home.source {
             "pi" => count_pi(&home.path),
-            _ => count_gemini(&home.path),
+            "opencode" => crate::opencode::count(&home.path),
+            "copilot_cli" => crate::copilot::count(&home.path),
+            "qwen_code" => count_qwen(&home.path),
+            "kimi_code" => count_kimi(&home.path),
+            "cline" => count_cline(&home.path),
+            _ => count_documents(&home.path, "gemini"),
         };
         let mut found = Counted::default();
         for session in bench.sessions() {
@@ -75,7 +80,7 @@ fn counts_agree_with_an_independent_count(homes: &[Home]) {
     }
 }
 
-fn lines_of(path: &Path) -> Vec<Value> {
+pub fn lines_of(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     match serde_json::from_str::<Value>(&text) {
         Ok(document) => vec![document],
@@ -84,14 +89,14 @@ fn lines_of(path: &Path) -> Vec<Value> {
 }
 
 /// By the ids of messages and calls, within their session; the last record of a message has its numbers.
-fn count_gemini(home: &Path) -> Counted {
+fn count_documents(home: &Path, answer: &str) -> Counted {
     let mut answers: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut calls = BTreeSet::new();
     for path in files_below(home).into_iter().filter(|path| path.to_string_lossy().contains("/chats/")) {
         let lines = lines_of(&path);
         let session = lines.iter().find_map(|line| line["sessionId"].as_str()).unwrap_or_default().to_owned();
         let listed = lines.iter().flat_map(|line| line["messages"].as_array().into_iter().flatten());
-        for message in lines.iter().chain(listed).filter(|message| message["type"] == "gemini") {
+        for message in lines.iter().chain(listed).filter(|message| message["type"] == answer) {
             for call in message["toolCalls"].as_array().into_iter().flatten() {
                 calls.insert((session.clone(), call["id"].as_str().unwrap().to_owned()));
             }
@@ -110,6 +115,100 @@ fn count_gemini(home: &Path) -> Counted {
         prompt_tokens: sum(&["input", "tool"]),
         output_tokens: sum(&["output", "thoughts"]),
     }
+}
+
+/// By the ids of records, which a fork names; an answer is what has usage. Older clients wrote documents.
+fn count_qwen(home: &Path) -> Counted {
+    let mut counted = count_documents(home, "qwen");
+    let mut seen = BTreeSet::new();
+    for path in files_below(home).into_iter().filter(|path| path.to_string_lossy().contains("/projects/")) {
+        let is_transcript = path.extension().is_some_and(|ending| ending == "jsonl");
+        let lines = if is_transcript { lines_of(&path) } else { Vec::new() };
+        let mut answers = 0;
+        for line in lines.iter().filter(|line| line["type"] == "assistant") {
+            answers += usize::from(line["usageMetadata"].is_object());
+            let origin = &line["forkedFrom"]["messageUuid"];
+            if !seen.insert(if origin.is_null() { line["uuid"].clone() } else { origin.clone() }.to_string())
+            {
+                continue;
+            }
+            let usage = |name: &str| line["usageMetadata"][name].as_i64().unwrap_or(0);
+            let calls = line["message"]["parts"].as_array().into_iter().flatten();
+            counted.calls += calls.filter(|part| part["functionCall"].is_object()).count() as i64;
+            counted.answers += i64::from(line["usageMetadata"].is_object());
+            counted.prompt_tokens += usage("promptTokenCount");
+            counted.output_tokens += usage("totalTokenCount") - usage("promptTokenCount");
+        }
+        counted.sessions += usize::from(answers > 0);
+    }
+    counted
+}
+
+/// An answer is a step with content; a fork repeats lines as they are.
+fn count_kimi(home: &Path) -> Counted {
+    let mut counted = Counted::default();
+    let (mut steps, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for path in files_below(home).into_iter().filter(|path| path.ends_with("wire.jsonl")) {
+        let lines = lines_of(&path);
+        counted.sessions += usize::from(lines.iter().any(|line| line["type"] == "usage.record"));
+        for line in lines.into_iter().filter(|line| seen.insert(line.to_string())) {
+            let event = &line["event"];
+            let usage = |name: &str| line["usage"][name].as_i64().unwrap_or(0);
+            if line["type"] == "usage.record" {
+                let prompt = ["inputOther", "inputCacheRead", "inputCacheCreation"].map(usage);
+                counted.prompt_tokens += prompt.iter().sum::<i64>();
+                counted.output_tokens += usage("output");
+            }
+            counted.calls += i64::from(event["type"] == "tool.call");
+            if event["type"] == "tool.call" || event["type"] == "content.part" {
+                steps.insert(event["stepUuid"].to_string());
+            }
+        }
+    }
+    counted.answers = steps.len() as i64;
+    counted
+}
+
+/// Answers and usage are in one document, or in two that belong to a task. Models that call tools with markup begin it with
+/// the name of the tool.
+fn count_cline(home: &Path) -> Counted {
+    let mut counted = Counted::default();
+    for path in files_below(home).into_iter().filter(|path| path.extension().is_some_and(|end| end == "json"))
+    {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let document = lines_of(&path).into_iter().next().unwrap_or_default();
+        if name == "ui_messages.json" {
+            for shown in document.as_array().unwrap().iter().filter(|shown| shown["say"] == "api_req_started")
+            {
+                let request: Value = serde_json::from_str(shown["text"].as_str().unwrap()).unwrap();
+                counted.prompt_tokens += request["tokensIn"].as_i64().unwrap_or(0);
+                counted.output_tokens += request["tokensOut"].as_i64().unwrap_or(0);
+            }
+        }
+        if name == "task_metadata.json" {
+            counted.sessions += 1;
+        }
+        if !name.ends_with(".messages.json") && name != "api_conversation_history.json" {
+            continue;
+        }
+        counted.sessions += usize::from(name.ends_with(".messages.json"));
+        let messages = document.as_array().or_else(|| document["messages"].as_array()).unwrap();
+        for message in messages.iter().filter(|message| message["role"] == "assistant") {
+            if message["metadata"]["displayOnly"] == true {
+                continue;
+            }
+            counted.answers += 1;
+            counted.prompt_tokens += message["metrics"]["inputTokens"].as_i64().unwrap_or(0);
+            counted.output_tokens += message["metrics"]["outputTokens"].as_i64().unwrap_or(0);
+            for block in message["content"].as_array().unwrap() {
+                let text = block["text"].as_str().unwrap_or_default();
+                let marks = ["read_file", "replace_in_file", "write_to_file", "execute_command"];
+                let marked = marks.iter().any(|mark| text.contains(&format!("<{mark}>\n")));
+                counted.calls += i64::from(block["type"] == "tool_use" || marked);
+            }
+        }
+    }
+    counted
 }
 
 /// By the ids of lines and their times, which a fork repeats.
@@ -141,7 +240,15 @@ fn count_pi(home: &Path) -> Counted {
 
 #[test]
 fn lines_are_traced_to_the_call_that_wrote_them() {
-    for (source, call) in [("gemini_cli", "write_file__1"), ("pi", "call_3")] {
+    for (source, call) in [
+        ("gemini_cli", "write_file__1"),
+        ("opencode", "call_1"),
+        ("copilot_cli", "call_1"),
+        ("qwen_code", "call_3"),
+        ("kimi_code", "call_3"),
+        ("cline", "call_3"),
+        ("pi", "call_3"),
+    ] {
         let bench = fixtures::synced(source, &fixtures::case(source, "lines"));
         let file = bench.folder.path().join("gauge/NOTES.txt");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

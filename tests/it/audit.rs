@@ -21,7 +21,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
         bench.sync();
         let audit = audit_of(&bench, source);
         for unit in ["files", "bytes"] {
-            let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
+            let sum: u64 = ["kept", "forgotten", "left_out", "unaccounted", "gaps"]
                 .iter()
                 .map(|part| audit[unit][part].as_u64().unwrap())
                 .sum();
@@ -34,7 +34,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
         let on_disk = annals_testkit::files::files_below(&bench.home_of(source)).len() as u64;
         let seen = audit["files"]["found"].as_u64().unwrap();
         assert!(seen <= on_disk && audit["files"]["gaps"] == 0, "{}: {seen} of {on_disk}", home.display());
-        let lines: i64 = ["kept", "unknown", "malformed", "skipped"]
+        let lines: i64 = ["kept", "unknown", "malformed", "skipped", "forgotten"]
             .iter()
             .map(|status| audit["lines"][status]["lines"].as_i64().unwrap())
             .sum();

@@ -40,6 +40,9 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
         fields.remove("started_at");
         fields.remove("first_message_at");
         fields.remove("history_only");
+        for arranged in ["name", "starred", "tags", "has_note", "hidden"] {
+            fields.remove(arranged);
+        }
         fields.sort_keys();
     }
     sessions

@@ -12,14 +12,20 @@
 )]
 
 mod active;
+mod agents;
+mod arrange;
 mod arrival;
 mod assistants;
 mod audit;
 mod blobs;
 mod chatgpt;
 mod claude;
+mod claude_ai;
 mod cli;
 mod codex;
+mod copilot;
+mod exports;
+mod forget;
 mod gaps;
 mod golden;
 mod http;
@@ -30,6 +36,7 @@ mod members;
 mod never_opened;
 mod new_kinds;
 mod openai_api;
+mod opencode;
 mod people;
 mod records;
 mod search;

@@ -69,6 +69,76 @@ const GEMINI: Client = Client {
     streams: ["gemini_cli/messages", "gemini_cli/settings"],
 };
 
+const QWEN: Client = Client {
+    source: "qwen_code",
+    never: &[
+        "oauth_creds.json",
+        "google_accounts.json",
+        "mcp-oauth-tokens.json",
+        ".env",
+        "extensions/clock/.env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["qwen_code/messages", "qwen_code/settings"],
+};
+
+const KIMI: Client = Client {
+    source: "kimi_code",
+    never: &[
+        "credentials/kimi.json",
+        "mcp.json",
+        "device_id",
+        "mcp-oauth.json",
+        "plugins/clock/tokens.json",
+        ".env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["kimi_code/messages", "kimi_code/settings"],
+};
+
+const CLINE: Client = Client {
+    source: "cline",
+    never: &[
+        "data/secrets.json",
+        "data/settings/providers.json",
+        "data/settings/mcp-oauth.json",
+        ".env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["cline/messages", "cline/settings"],
+};
+
+const OPENCODE: Client = Client {
+    source: "opencode",
+    never: &[
+        "auth.json",
+        "mcp-auth.json",
+        "account.json",
+        "plugin/bell/auth.json",
+        ".env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["opencode/messages", "opencode/settings"],
+};
+
+const COPILOT: Client = Client {
+    source: "copilot_cli",
+    never: &[
+        "config.json",
+        "config.json.bak",
+        "mcp-oauth-tokens.json",
+        "mcp-oauth-config/gears.json",
+        ".env",
+        "my-secrets.md",
+        "notes/id_ed25519",
+    ],
+    streams: ["copilot_cli/messages", "copilot_cli/settings"],
+};
+
 const PI: Client = Client {
     source: "pi",
     never: &[
@@ -169,13 +239,16 @@ fn a_link_is_no_way_to_claude_codes_keys() {
 
 #[test]
 fn keys_of_other_assistants_are_not_opened_by_any_command() {
-    for client in [GEMINI, PI] {
+    for client in [GEMINI, OPENCODE, COPILOT, QWEN, KIMI, CLINE, PI] {
         let bench = Bench::with_home(client.source, &fixtures::case(client.source, "lines").join("home"));
         plant_of(&bench, &client);
         let home = bench.home_of(client.source);
         symlink(client.never[0], home.join("settings.json")).unwrap();
         let transcripts = files_below(&home);
-        let is_transcript = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+        let is_transcript = |path: &&PathBuf| {
+            let name = path.to_string_lossy();
+            [".jsonl", ".db", ".messages.json"].iter().any(|end| name.ends_with(end))
+        };
         assert_never_opened(&bench, &client, transcripts.iter().find(is_transcript).unwrap());
     }
 }

@@ -108,10 +108,17 @@ fn every_declared_key_is_accepted_and_listed() {
         }
     }
     assert!(keys.len() > 10, "{keys:?}");
-    keys.extend(
-        ["home", "listen", "projects", "browser.program", "browser.arguments", "browser.headless"]
-            .map(str::to_owned),
-    );
+    let own = [
+        "home",
+        "listen",
+        "projects",
+        "browser.program",
+        "browser.arguments",
+        "browser.headless",
+        "retention.rules",
+        "retention.automatic",
+    ];
+    keys.extend(own.map(str::to_owned));
     let document = bench.json(&["config"]);
     let listed = document["settings"].as_array().unwrap().iter();
     let mut listed: Vec<&str> = listed.map(|setting| setting["key"].as_str().unwrap()).collect();

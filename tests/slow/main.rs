@@ -20,6 +20,8 @@ mod consumer;
 mod crash;
 mod cuts;
 mod damage;
+mod exports;
+mod forget;
 mod hostile;
 mod live;
 mod protocol;

@@ -56,6 +56,29 @@ fn keys(notes: &[(String, String)]) -> Vec<&str> {
     notes.iter().map(|(key, _)| key.as_str()).collect()
 }
 
+/// By their newest text, until they are deleted.
+#[test]
+fn records_are_found_by_their_newest_text_only() {
+    let bench = Bench::new();
+    succeeds(&bench, &[], &["changes", "one=a walrus,two=a gannet"]);
+    succeeds(&bench, &[], &["changes", "one=a puffin,two=-"]);
+    let found = |query: &str| -> Vec<(Value, Value)> {
+        let ran = bench.run(&["search", "--json", query]);
+        assert!(ran.code <= 1, "{query}: {}", ran.stderr);
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let results = answer["results"].as_array().unwrap().iter();
+        results.map(|result| (result["kind"].clone(), result["passages"][0]["message_id"].clone())).collect()
+    };
+    for rebuilt in [false, true] {
+        if rebuilt {
+            assert_eq!(bench.run(&["rebuild"]).code, 0);
+        }
+        assert_eq!(found("puffin"), [(json!("library"), json!("demo/notes/one"))], "rebuilt: {rebuilt}");
+        assert_eq!(found("walrus"), [], "rebuilt: {rebuilt}");
+        assert_eq!(found("gannet"), [], "rebuilt: {rebuilt}");
+    }
+}
+
 #[test]
 fn a_good_connector_resumes_from_its_state_and_its_gaps_recover() {
     let bench = Bench::new();

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use data_encoding::{Encoding, HEXLOWER, Specification};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// As clients write it: in either alphabet, wrapped or not, with or without padding.
 static BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| {
@@ -21,6 +21,11 @@ pub fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     BASE64.as_ref()?.decode(text).ok()
 }
 
+/// With padding, in the standard alphabet.
+pub fn to_base64(bytes: &[u8]) -> String {
+    data_encoding::BASE64.encode(bytes)
+}
+
 pub fn to_hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
@@ -36,9 +41,14 @@ pub fn in_address(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
+/// The value that is percent-encoded in a URL; `None` if it is not UTF-8.
+pub fn from_address(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(Into::into)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{from_base64, from_hex, in_address, to_hex};
+    use super::{from_address, from_base64, from_hex, in_address, to_hex};
 
     #[test]
     fn base64_is_read_as_it_is_written() {
@@ -58,5 +68,7 @@ mod tests {
     #[test]
     fn nothing_in_a_value_means_anything_to_an_address() {
         assert_eq!(in_address("a/b?c&d=é .~"), "a%2Fb%3Fc%26d%3D%C3%A9%20.~");
+        assert_eq!(from_address("a%2Fb%3Fc%26d%3D%C3%A9%20.~").as_deref(), Some("a/b?c&d=é .~"));
+        assert_eq!(from_address("%ff"), None);
     }
 }

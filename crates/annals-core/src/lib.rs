@@ -1,18 +1,24 @@
 //! The nouns that every crate shares: ids, time, raw and shown text, scope, manifest and transcript.
 
+pub mod arrangement;
 mod calls;
+mod compose;
 mod encode;
 mod error;
 mod fingerprints;
+mod forgotten;
 mod gaps;
 mod hidden;
 mod ids;
 mod key;
 mod manifest;
 mod moment;
+mod named_time;
+mod nearest;
 mod retry;
 mod scope;
 mod status;
+mod stems;
 mod stored;
 mod terms;
 mod text;
@@ -20,29 +26,37 @@ mod time;
 mod tokens;
 mod transcript;
 mod work;
+mod zone;
 
+pub use arrangement::{Arranged, ArrangedField, ArrangedKind, Arrangement};
 pub use calls::{Call, CallKind, CallResult, Operation, Range, Touch};
-pub use encode::{from_base64, from_hex, in_address, to_hex};
+pub use compose::composed;
+pub use encode::{from_address, from_base64, from_hex, in_address, to_base64, to_hex};
 pub use error::{Error, ErrorKind, Result};
 pub use fingerprints::{
     FingerprintTerm, GRAM_MARK, LINE_MARK, LineFingerprint, each_gram_term, each_line_term,
     each_sampled_line_term, line_fingerprint,
 };
+pub use forgotten::{BLANK, FORGOTTEN_FILES, Forgotten, ForgottenHash, ForgottenText, LineKind, MASK};
 pub use gaps::GapStream;
 pub use hidden::{is_hidden, visible_json};
 pub use ids::{FileId, InstanceId, MemberId, OrganisationId, SessionId};
 pub use key::ContentKey;
 pub use manifest::{
-    Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
-    Semantics, Stream, Surface, Treatment, UNKNOWN_FILES, ValueKind, Variable,
+    ChildTable, Coverage, Database, DatabaseFiles, Encoding, Family, Field, Footprint, Framing, LineTable,
+    Manifest, Retention, Rows, Rule, Semantics, Stream, Surface, Treatment, UNKNOWN_FILES, ValueKind,
+    Variable,
 };
-pub use moment::parse_moment;
+pub use moment::{Calendar, Period, current_period, parse_moment, parse_period};
+pub use named_time::{NamedTime, find_time};
+pub use nearest::{nearest, nearest_few};
 pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use status::{LineStatus, SourceStatus};
+pub use stems::{irregular_forms, stem_of, stem_start};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, SECRET_MARK, TOOL_MARK, TermSet, Terms, each_embedded_text,
-    each_text, each_whole_term, hash_term,
+    each_term, each_text, each_whole_term, hash_term, is_unspaced,
 };
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
@@ -52,3 +66,4 @@ pub use transcript::{
     Role, SessionFacts, Span, Summary, Tally, Tree, TreeNode, TypedPrompt, Usage, Verdict,
 };
 pub use work::{Around, FileRegion, FileWork};
+pub use zone::{day_number, is_utc, use_utc, zone, zoned};

@@ -266,7 +266,7 @@ pub enum Encoding {
     Zstd,
 }
 
-/// An SQLite database of the client: the newest file that matches the pattern, its rows kept as documents.
+/// A table of an SQLite database of the client, its rows kept as documents.
 #[derive(Debug, Serialize)]
 pub struct Database {
     pub pattern: &'static str,
@@ -277,13 +277,73 @@ pub struct Database {
     pub reader: &'static str,
     /// The state of the database itself: kept with its schema, so that a restored database opens.
     pub is_state: bool,
+    /// Which files that match the pattern are read.
+    pub files: DatabaseFiles,
+    /// Tables whose rows with the same key are one document of lines; empty if each row is a document.
+    pub lines: &'static [LineTable],
     pub why: &'static str,
 }
 
+/// Which of several databases that match a pattern have the client's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatabaseFiles {
+    /// The one with the highest number in its name replaces the others.
+    Newest,
+    Every,
+}
+
+/// A table whose rows are lines of documents: `{"table": row, "child": [rows]}`.
+#[derive(Debug, Serialize)]
+pub struct LineTable {
+    pub table: &'static str,
+    /// The column with the key of the document.
+    pub document_column: &'static str,
+    pub key_column: &'static str,
+    /// The order of the lines, and the columns that change with a row.
+    pub order: &'static str,
+    pub changed_column: &'static str,
+    pub children: &'static [ChildTable],
+}
+
+/// A table whose rows are on the lines of other rows.
+#[derive(Debug, Serialize)]
+pub struct ChildTable {
+    pub table: &'static str,
+    pub document_column: &'static str,
+    /// The column with the key of the row that they belong to.
+    pub parent_column: &'static str,
+    pub order: &'static str,
+    pub changed_column: &'static str,
+}
+
 impl Database {
+    /// A table whose rows are documents, in the newest file that matches the pattern.
+    pub const fn rows(
+        pattern: &'static str,
+        table: &'static str,
+        key_column: &'static str,
+        reader: &'static str,
+        why: &'static str,
+    ) -> Database {
+        let (is_state, files, lines) = (false, DatabaseFiles::Newest, &[] as &[LineTable]);
+        Database { pattern, table, key_column, reader, is_state, files, lines, why }
+    }
+
+    /// Tables whose rows with the same key are one document of lines.
+    pub const fn documents(
+        pattern: &'static str,
+        name: &'static str,
+        reader: &'static str,
+        lines: &'static [LineTable],
+        why: &'static str,
+    ) -> Database {
+        Database { lines, ..Database::rows(pattern, name, "", reader, why) }
+    }
+
     /// A table whose rows are not kept, and the reason.
     pub const fn not_read(pattern: &'static str, table: &'static str, why: &'static str) -> Database {
-        Database { pattern, table, key_column: "", reader: "", is_state: false, why }
+        Database::rows(pattern, table, "", "", why)
     }
 
     /// A table in which the client notes the state of the database, such as its migrations.
@@ -291,8 +351,22 @@ impl Database {
         Database { is_state: true, ..Database::not_read(pattern, table, why) }
     }
 
+    /// In every file that matches the pattern.
+    pub const fn in_every_file(self) -> Database {
+        Database { files: DatabaseFiles::Every, ..self }
+    }
+
     pub fn is_read(&self) -> bool {
         !self.reader.is_empty()
+    }
+
+    /// The tables whose rows it keeps or names.
+    pub fn tables(&self) -> Vec<&'static str> {
+        if self.lines.is_empty() {
+            return vec![self.table];
+        }
+        let children = |line: &LineTable| line.children.iter().map(|child| child.table).collect::<Vec<_>>();
+        self.lines.iter().flat_map(|line| [vec![line.table], children(line)].concat()).collect()
     }
 }
 
@@ -365,7 +439,7 @@ impl Stream {
         match self.rows {
             // A fork has copies of its parent's.
             Rows::Messages | Rows::Calls => &["session_id", "id"],
-            Rows::Sessions | Rows::Agents | Rows::Records => &["id"],
+            Rows::Sessions | Rows::Agents | Rows::Records | Rows::Arrangement => &["id"],
         }
     }
 
@@ -375,7 +449,7 @@ impl Stream {
             Rows::Messages => MESSAGE_FIELDS,
             Rows::Calls => CALL_FIELDS,
             Rows::Records => RECORD_FIELDS,
-            Rows::Sessions | Rows::Agents => &[],
+            Rows::Sessions | Rows::Agents | Rows::Arrangement => &[],
         };
         let own = self.fields;
         own.iter().chain(common.iter().filter(|field| !own.iter().any(|own| own.name == field.name)))
@@ -478,6 +552,8 @@ pub enum Rows {
     Messages,
     Calls,
     Records,
+    /// What people arranged.
+    Arrangement,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -13,6 +13,8 @@ pub enum LineStatus {
     Unknown,
     Malformed,
     Skipped,
+    /// Blanked because it was forgotten.
+    Forgotten,
     /// Not a line, but something new inside one: counted in addition.
     Drift,
 }

@@ -1,6 +1,10 @@
 //! The tokenizer of search: splits texts into terms, for the index and for queries alike.
 
+use std::ops::Range;
+
 use serde_json::Value;
+
+use super::compose::{composed, is_mark};
 
 /// Longer words are data, not language: nobody types them, and indexing them would take more space than the text.
 pub const LONGEST_TERM: usize = 64;
@@ -35,8 +39,8 @@ fn tokenize(text: &str, mut word: Word, mut emit: impl FnMut(&[u8])) {
         }
         let start = at;
         let mut classes = 0;
-        while let Some(&byte) = bytes.get(at) {
-            let class = CLASSES[usize::from(byte)];
+        for byte in &bytes[start..] {
+            let class = CLASSES[usize::from(*byte)];
             if class == SEPARATOR {
                 break;
             }
@@ -48,11 +52,11 @@ fn tokenize(text: &str, mut word: Word, mut emit: impl FnMut(&[u8])) {
             at = after_colour(bytes, at);
             continue;
         }
-        each_term_of_run(&text[start..at], classes, &mut word, &mut emit);
+        each_term_of_run(text, start..at, classes, &mut word, &mut emit);
         // In JSON inside a text, a line break is two characters: the visible word begins after them. It may also be
         // part of a path, so both are terms.
         if escaped && !word.undivided && at > start + 1 && matches!(byte, b'n' | b't' | b'r') {
-            each_term_of_run(&text[start + 1..at], classes, &mut word, &mut emit);
+            each_term_of_run(text, start + 1..at, classes, &mut word, &mut emit);
         }
     }
 }
@@ -68,27 +72,64 @@ fn after_colour(bytes: &[u8], at: usize) -> usize {
 }
 
 /// A run without separators.
-fn each_term_of_run(run: &str, classes: u8, word: &mut Word, emit: &mut impl FnMut(&[u8])) {
-    match run.as_bytes() {
+fn each_term_of_run(
+    text: &str,
+    run: Range<usize>,
+    classes: u8,
+    word: &mut Word,
+    emit: &mut impl FnMut(&[u8]),
+) {
+    match &text.as_bytes()[run.clone()] {
         // Nearly every word: lower case and digits, used as it is.
         plain if classes == PLAIN => {
             if plain.len() <= LONGEST_TERM {
                 emit(plain);
             }
         }
-        mixed if classes & FOREIGN == 0 => {
-            if mixed.len() <= LONGEST_TERM {
-                mixed.iter().for_each(|byte| word.push_ascii(*byte));
-                word.end(emit);
-            }
+        mixed if classes & FOREIGN == 0 => each_ascii_term(mixed, word.undivided, emit),
+        _ => each_foreign_term(&text[run], word, emit),
+    }
+}
+
+/// The same as pushing every byte into a word, for a run of letters, digits and underscores.
+fn each_ascii_term(run: &[u8], undivided: bool, emit: &mut impl FnMut(&[u8])) {
+    let mut letters = [0; LONGEST_TERM];
+    let Some(letters) = letters.get_mut(..run.len()) else { return };
+    letters.copy_from_slice(run);
+    letters.make_ascii_lowercase();
+    let whole = trimmed(letters);
+    if whole.is_empty() {
+        return;
+    }
+    emit(whole);
+    // A bit for every byte that a part starts with.
+    let (mut starts, mut before) = (0_u64, SEPARATOR);
+    for (at, byte) in run.iter().enumerate() {
+        let class = CLASSES[usize::from(*byte)];
+        let is_start = before == PLAIN && class == CAPITAL || before == UNDERSCORE;
+        starts |= u64::from(is_start) << at;
+        before = class;
+    }
+    if starts == 0 || undivided {
+        return;
+    }
+    let mut start = 0;
+    while start < letters.len() {
+        let end = if starts == 0 { letters.len() } else { starts.trailing_zeros() as usize };
+        starts &= starts.wrapping_sub(1);
+        let part = trimmed(&letters[start..end]);
+        if part.len() > 1 && part.len() < whole.len() {
+            emit(part);
         }
-        _ => each_foreign_term(run, word, emit),
+        start = end;
     }
 }
 
 /// A run with multi-byte characters; not all of them are parts of words.
 fn each_foreign_term(run: &str, word: &mut Word, emit: &mut impl FnMut(&[u8])) {
-    let mut letters = run.chars().peekable();
+    // Some systems write an accent after its letter.
+    let run = composed(run);
+    let mut letters = run.chars().filter(|letter| !is_mark(*letter)).peekable();
     // The previous character, within a script without spaces.
     let mut before: Option<char> = None;
     while let Some(letter) = letters.next() {
@@ -148,7 +189,7 @@ const CLASSES: [u8; 256] = {
 };
 
 /// Han, kana, hangul, Thai and the like: words are not separated by spaces.
-fn is_unspaced(letter: char) -> bool {
+pub fn is_unspaced(letter: char) -> bool {
     matches!(letter as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF
         | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)
 }
@@ -423,7 +464,7 @@ pub fn hash_term(term: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{TermSet, each_term, hash_term};
+    use super::{TermSet, Word, each_ascii_term, each_term, hash_term};
 
     fn terms(text: &str) -> Vec<String> {
         let mut terms = Vec::new();
@@ -449,9 +490,23 @@ mod tests {
         assert_eq!(terms("Größe ÜBER naïve"), ["größe", "über", "naïve"]);
         assert_eq!(terms("修复登录"), ["修复", "复登", "登录", "录"]);
         assert_eq!(terms("a修b"), ["a", "修", "b"]);
+        assert_eq!(terms("cafe\u{301} Gro\u{308}ße x\u{301}y"), ["café", "größe", "xy"]);
         assert_eq!(terms(&"x".repeat(65)), Vec::<String>::new());
         assert_eq!(terms(&"x".repeat(64)), ["x".repeat(64)]);
         assert_eq!(terms("\u{0}\u{1b}[31m \u{fffd}"), Vec::<String>::new());
+    }
+
+    proptest::proptest! {
+        /// The short way for letters, digits and underscores agrees with the general one.
+        #[test]
+        fn ascii_runs_are_split_like_any_word(run in "[a-cA-C0-1_]{1,66}", undivided in proptest::bool::ANY) {
+            let (mut short, mut general) = (Vec::new(), Vec::new());
+            each_ascii_term(run.as_bytes(), undivided, &mut |term| short.push(term.to_vec()));
+            let mut word = Word { undivided, ..Word::default() };
+            run.bytes().for_each(|byte| word.push_ascii(byte));
+            word.end(&mut |term| general.push(term.to_vec()));
+            proptest::prop_assert_eq!(short, general);
+        }
     }
 
     #[test]

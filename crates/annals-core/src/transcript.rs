@@ -125,9 +125,11 @@ pub struct Tree {
     pub nodes: Vec<TreeNode>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeNode {
     pub key: ContentKey,
+    /// The client's own id, unique in its conversation.
+    pub name: String,
     pub offset: u64,
     pub parent: Option<ContentKey>,
     /// On the branch that the client shows.

@@ -251,8 +251,16 @@ impl Scanner {
             let trust = if foreign { Strong } else { trust };
             let digits = |range: &Range<usize>| bytes[range.clone()].iter().any(u8::is_ascii_digit);
             let long =
-                |secret: &Secret| quoted || secret.range.len() >= 20 || foreign && digits(&secret.range);
-            return self.check_value(bytes, &slot, kind, trust).filter(|secret| long(secret) && is_strong());
+                |secret: &Secret| quoted || secret.range.len() >= LONG || foreign && digits(&secret.range);
+            // Most words after a name are short, and no secret unless they have the shape of one.
+            let is_short = !quoted
+                && !foreign
+                && run(until(bytes, slot.start, LONG), slot.start, is_value_byte) < slot.start + LONG;
+            let secret = match is_short && slot.place != Place::Quoted {
+                true => self.shape_from(bytes, slot.start),
+                false => self.check_value(bytes, &slot, kind, trust),
+            };
+            return secret.filter(|secret| long(secret) && is_strong());
         };
         let trust = self.trust(bytes, word.start, reading)?;
         if let Some(secret) = self.check_certain(bytes, &word, &slot, kind) {
@@ -291,7 +299,11 @@ impl Scanner {
 
     /// As in a list of variables, each with `name` and `value`.
     fn after_pair(&self, bytes: &[u8], end: usize) -> Option<Slot> {
-        let between = self.pair.get()?.find(until(bytes, end, LINE).get(end..)?)?;
+        let near = until(bytes, end, LINE).get(end..)?;
+        // The first byte of `value` ends what the pattern begins with. Most names are followed by something else.
+        let start = near.iter().find(|byte| !byte.is_ascii_whitespace() && !b"\\\"',\x0bnrt".contains(byte));
+        start.filter(|start| start.eq_ignore_ascii_case(&b'v'))?;
+        let between = self.pair.get()?.find(near)?;
         Slot::after_separator(bytes, end + between.end())
     }
 
@@ -399,6 +411,9 @@ impl Scanner {
         }
     }
 }
+
+/// The least length of a value after only a space.
+const LONG: usize = 20;
 
 /// Whether a name is defined by the preprocessor.
 fn is_macro(bytes: &[u8], word: usize) -> bool {

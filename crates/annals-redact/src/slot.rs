@@ -103,6 +103,9 @@ impl Slot {
         let open = &name[..name.len() - length];
         // `<name attribute="…">` and `<property name="name">`.
         let is_named = open.ends_with(b"name=\"") && bytes.get(word.end) == Some(&b'"');
+        if !is_named && !open.ends_with(b"<") {
+            return None;
+        }
         let has_attributes = bytes.get(word.end) == Some(&b' ') && open.ends_with(b"<");
         let attributes = until(bytes, word.end, LONGEST_TEXT);
         let bracket = match () {
@@ -113,7 +116,7 @@ impl Slot {
         let start = bracket + 1;
         let value = until(bytes, start, LONGEST_TEXT);
         let close = run(value, start, |byte| byte != b'<');
-        let is_tag = bytes.get(bracket) == Some(&b'>') && (is_named || open.ends_with(b"<"));
+        let is_tag = bytes.get(bracket) == Some(&b'>');
         let is_closed = matches!(bytes.get(close + 1), Some(b'/' | b'\\'));
         (is_tag && is_closed).then_some(Slot { start, place: Place::Quoted, quote: b'<', escapes: 0 })
     }

@@ -34,6 +34,9 @@
 //! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
 //! ```
 
+mod agents;
+mod annals;
+mod gemini_family;
 pub mod git;
 mod home;
 mod import;
@@ -42,12 +45,18 @@ mod live;
 mod tape;
 
 mod chatgpt;
+mod claude_ai;
 mod claude_code;
+mod cline;
 mod codex_cli;
+mod copilot_cli;
 mod gemini_cli;
+mod kimi_code;
 mod openai_api;
+mod opencode;
 mod outside_connectors;
 mod pi;
+mod qwen_code;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +64,7 @@ use std::sync::Arc;
 use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 use json::{Line, Scan};
 
+pub use agents::{AgentClient, ServerForm, ServerList};
 pub use home::authored::REPOSITORIES;
 pub use import::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
@@ -75,8 +85,14 @@ pub fn registry() -> &'static [&'static dyn Source] {
         &codex_cli::CodexCli,
         &claude_code::ClaudeCode,
         &gemini_cli::GeminiCli,
+        &opencode::OpenCode,
+        &copilot_cli::CopilotCli,
+        &qwen_code::QwenCode,
+        &kimi_code::KimiCode,
+        &cline::Cline,
         &pi::Pi,
         &chatgpt::ChatGpt,
+        &claude_ai::ClaudeAi,
         &openai_api::OpenAiApi,
         &outside_connectors::OutsideConnectors,
     ]
@@ -95,14 +111,25 @@ pub fn by_common_name(name: &str) -> Option<&'static dyn Source> {
         .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().route) == name))
         .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().label) == name))
         .or_else(|| {
-            let mut named = registry().iter().copied().filter(|source| first_word(source.manifest().source));
-            named.next().filter(|_| named.next().is_none())
+            // Of a vendor's sources the first is meant: its client comes before its exports.
+            registry().iter().copied().find(|source| first_word(source.manifest().source))
+        })
+        .or_else(|| {
+            // Part of one name only, long enough to be meant.
+            let has_part = |source: &&dyn Source| folded(source.manifest().label).contains(&name);
+            let mut named = registry().iter().copied().filter(has_part);
+            named.next().filter(|_| name.len() >= 3 && named.next().is_none())
         })
 }
 
 /// The source for records of connectors, which are programs outside of annals.
 pub fn of_programs() -> &'static dyn Source {
     &outside_connectors::OutsideConnectors
+}
+
+/// The source for records of the archive itself. It is not in the registry: nothing is captured from it.
+pub fn of_archive() -> &'static dyn Source {
+    &annals::Annals
 }
 
 /// Finds the source with this format of native lines.
@@ -178,6 +205,11 @@ pub trait Source: Sync {
         serde_json::Map::new()
     }
 
+    /// How files become conversations, if the client keeps each in many files.
+    fn grouping(&self) -> Option<&'static dyn Grouping> {
+        None
+    }
+
     /// Exports its sessions as tapes, if its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         None
@@ -193,10 +225,35 @@ pub trait Source: Sync {
         None
     }
 
+    /// Where its agents find servers and skills, if the client has agents that use them.
+    fn agent_client(&self, _settings: &dyn Settings) -> Option<AgentClient> {
+        None
+    }
+
     /// Requests data from the provider through the user's browser, if supported.
     fn live(&self) -> Option<&'static dyn Live> {
         None
     }
+}
+
+/// Makes one document of the files of a conversation. Pure: the same files give the same document.
+pub trait Grouping: Sync {
+    /// The conversations of a home, given the paths of all its files.
+    fn groups(&self, paths: &[&str]) -> Vec<FileGroup>;
+
+    /// The document of a conversation, in lines. Files that cannot be read are missing.
+    fn document(&self, files: &[(&str, Vec<u8>)]) -> Vec<u8>;
+
+    /// The reader of such documents.
+    fn reader(&self) -> &'static str;
+}
+
+/// The files of one conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileGroup {
+    /// The path of its document, below the folder of all of them.
+    pub name: String,
+    pub files: Vec<String>,
 }
 
 /// The ids of a client's line.
@@ -233,6 +290,8 @@ pub struct Home {
     pub follows_links: bool,
     /// Folders directly below the root that are excluded in the settings.
     pub without: &'static [&'static str],
+    /// Part of a home elsewhere: nothing is said about it while it does not exist.
+    pub is_addition: bool,
 }
 
 /// Selects folders directly below one folder of the home, by patterns on their names.
@@ -338,8 +397,17 @@ mod tests {
         assert_eq!(found("Claude Code"), Some("claude_code"));
         assert_eq!(found("codex"), Some("codex_cli"));
         assert_eq!(found("gemini"), Some("gemini_cli"));
+        assert_eq!(found("qwen"), Some("qwen_code"));
+        assert_eq!(found("kimi"), Some("kimi_code"));
+        assert_eq!(found("Cline"), Some("cline"));
+        assert_eq!(found("claude.ai"), Some("claude_ai"));
+        assert_eq!(found("claude-ai"), Some("claude_ai"));
         assert_eq!(found("chatgpt"), Some("chatgpt"));
-        assert_eq!(found("nobody"), None);
+        assert_eq!(found("gpt"), Some("chatgpt"));
+        assert_eq!(found("code"), None, "part of two names");
+        for name in ["nobody", "", "c", "cli"] {
+            assert_eq!(found(name), None, "{name}");
+        }
         for source in registry() {
             assert_eq!(found(source.manifest().source), Some(source.manifest().source));
         }

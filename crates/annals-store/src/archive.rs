@@ -50,13 +50,15 @@ impl<'s> Archive<'s> {
     /// * `{visible}`: the row of `instance` is visible;
     /// * `{visible_instance}`, `{visible_session}`, `{visible_file}`: the home, session or file whose id is the first
     ///   parameter is visible;
+    /// * `{holder}`: whoever's arrangements are read;
     /// * `{twin:TABLE}`: the row of `TABLE`, whose `session` and `instance` are joined, is there again in the home of another
     ///   visible member, and counts there.
     ///
     /// Scopes contain only numbers, so no user input gets into the SQL text.
     #[track_caller]
     pub(crate) fn prepare(&self, text: &str) -> Result<CachedStatement<'s>> {
-        debug_assert!(text.contains("{visible"), "a read that leaves out whose rows it returns: {text}");
+        let is_limited = text.contains("{visible") || text.contains("{holder}");
+        debug_assert!(is_limited, "a read that leaves out whose rows it returns: {text}");
         self.store.connection.prepare_cached(&visible_to(self.scope, text))
     }
 
@@ -98,6 +100,7 @@ fn visible_to(scope: Scope, text: &str) -> String {
             text = text.replace(&name, &twin_condition(scope, table, homes.as_deref()));
         }
     }
+    let text = text.replace("{holder}", &crate::arrangement::holder_of(scope).to_string());
     text.replace("{visible}", homes.as_deref().unwrap_or("1 = 1"))
 }
 
@@ -121,7 +124,7 @@ fn twin_condition(scope: Scope, table: &str, homes: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch};
+    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch, TimedRows};
     use annals_core::{
         CallKind, ContentKey, FileId, InstanceId, MemberId, OrganisationId, SessionId, Span, Time,
     };
@@ -156,12 +159,13 @@ mod tests {
             values (1, 1, 1, 1, 8, 0, 0, 'call', 1, 0, '', 0, 'outputs/x'),
                    (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);
         insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null), (1, 1, 1, 1, 1, 2, null, null, 1, 2);
-        update tool_call set at = 1;
+        update tool_call set at = 1, ok = byte_offset = 1;
         insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0);
         insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read, cache_write,
                                cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
         insert into link values (1, 1, 'sub_agent', 'two', 'call');
         insert into node values (1, 1, 0, 0, 7, null, 1, 1);
+        insert into node_name values (7, 'n');
         insert into removed values (1, 1, 1, 1, 'one', 6, 0);
         insert into typed_prompt values (1, 2, 1, 1, 'one', null, 0, 0, 0, '', 1, 1);
         insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null, 1);";
@@ -194,6 +198,24 @@ mod tests {
             records += 1;
             Ok(true)
         })?;
+        let (mut exported_calls, mut exported_touches) = (0, 0);
+        archive.each_call_of(SessionId(1), &mut |_, _| {
+            exported_calls += 1;
+            Ok(())
+        })?;
+        archive.each_touch_of(SessionId(1), &mut |_| {
+            exported_touches += 1;
+            Ok(())
+        })?;
+        let kinds = [TimedRows::Messages, TimedRows::Calls, TimedRows::Usage, TimedRows::Touches];
+        let mut days = Vec::new();
+        for kind in kinds {
+            days.push(!archive.session_days(kind)?.is_empty());
+        }
+        let (mut failed, mut changed) = (0, 0);
+        let ever = (Time::from_micros(0), Time::from_micros(9));
+        archive.failed_calls_between(ever.0, ever.1, &mut |_| failed += 1)?;
+        archive.changes_between(ever.0, ever.1, &mut |_| changed += 1)?;
         let by_row = SessionFilter { row: Some(SessionId(1)), ..SessionFilter::default() };
         let steps = archive.steps_in(&stretch)?;
         let parts = archive.step_parts("somewhere", &steps)?;
@@ -220,6 +242,10 @@ mod tests {
             ("session_in", archive.session_in(InstanceId(1), "one")?.is_some()),
             ("session_folders", !archive.session_folders(InstanceId(1))?.is_empty()),
             ("count_idle_since", archive.count_idle_since(InstanceId(1), Time::from_micros(1))? > 0),
+            ("session_cwd", archive.session_cwd(SessionId(1))?.is_some()),
+            ("session_keys", !archive.session_keys()?.is_empty()),
+            ("failed_calls_between", failed > 0),
+            ("changes_between", changed > 0),
             ("has_agents", archive.has_agents(SessionId(1))?),
             ("session_parts", !archive.session_parts(SessionId(1))?.is_empty()),
             ("links", !archive.links(SessionId(1))?.is_empty()),
@@ -259,9 +285,21 @@ mod tests {
             ("each_call", calls > 0),
             ("line_owners", !archive.line_owners(SessionId(1), FileId(1), (0, 1 << 40))?.is_empty()),
             ("removed_rows", !archive.removed_rows("somewhere", RemovedKind::Message, 0, 0)?.is_empty()),
+            ("node_names", !archive.node_names(SessionId(1))?.is_empty()),
+            ("each_call_of", exported_calls > 0),
+            ("each_touch_of", exported_touches > 0),
+            ("session_changes", !archive.session_changes()?.is_empty()),
+            ("session_days of messages", days[0]),
+            ("session_days of calls", days[1]),
+            ("session_days of usage", days[2]),
+            ("session_days of touches", days[3]),
+            ("message_counts", !archive.message_counts(SessionId(1))?.is_empty()),
             ("each_message", messages > 0),
             ("each_record", records > 0),
             ("session_of_typed", archive.session_of_typed(FileId(1), 2)?.is_some()),
+            ("session_name", archive.session_name(SessionId(1))?.is_some()),
+            ("session_outline", archive.session_outline(SessionId(1))?.is_some()),
+            ("count_all_sessions", archive.count_all_sessions()? > 0),
             ("record_at", archive.record_at(FileId(1), 0)?.is_some()),
             ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),

@@ -211,11 +211,19 @@ fn heal(connection: &Connection, id: i64, segment: &Segment) -> Result<()> {
     if let Err(cause) = Unpacker::default().verify(connection, &packed, &segment.hash, &mut raw) {
         return Err(io::Error::other(format!("a damaged blob cannot be healed: {cause}")).into());
     }
-    let whole = Packer::new()?.pack_one(segment.offset, &raw, None)?;
+    store_packed(connection, id, &Packer::new()?.pack_one(segment.offset, &raw, None)?)
+}
+
+/// Stores the bytes of a blob in another packing.
+pub(crate) fn store_packed(connection: &Connection, id: i64, packed: &Segment) -> Result<()> {
+    let base = match &packed.base {
+        Some(hash) => blob_by_hash(connection, hash)?,
+        None => None,
+    };
     let mut statement = connection.prepare_cached(sql!(
-        "update blob set length = $2, packing = $3, base = null, data = $4 where id = $1"
+        "update blob set length = $2, packing = $3, base = $4, data = $5 where id = $1"
     ))?;
-    statement.execute(params![id, length as i64, whole.packing.stored(), whole.data])?;
+    statement.execute(params![id, packed.length as i64, packed.packing.stored(), base, packed.data])?;
     Ok(())
 }
 
@@ -237,7 +245,8 @@ pub(crate) fn packed_row<'r>(row: &'r rusqlite::Row<'_>, at: usize) -> Result<Pa
 pub(crate) fn remove_unused(connection: &Connection, blob: i64) -> Result<()> {
     let mut statement = connection.prepare_cached(sql!(
         "delete from blob where id = $1 and not exists (select 1 from segment where segment.blob = $1)
-         and not exists (select 1 from blob other where other.base = $1)"
+         and not exists (select 1 from blob other where other.base = $1)
+         and not exists (select 1 from trashed_segment where trashed_segment.blob = $1)"
     ))?;
     statement.execute(params![blob])?;
     Ok(())

@@ -242,6 +242,13 @@ impl Store {
         Ok(hashes)
     }
 
+    /// A file by its row.
+    pub fn captured_file_of(&self, file: FileId) -> Result<Option<CapturedFile>> {
+        let text = format!("{CAPTURED} where id = ?1");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row(params![file], captured_file).optional()?)
+    }
+
     /// The base for a delta in a new version of the file: the blob of this version at `place`, a segment boundary, or
     /// the base of that blob if it is a delta.
     pub fn base_blob(&self, file: FileId, version: i64, offset: u64) -> Result<Option<BaseBlob>> {
@@ -281,18 +288,13 @@ impl Store {
 
     /// Reads the captured bytes of a version, all of them, each as it was captured: anything else is an error.
     pub fn bytes<'s>(&'s self, file: FileId, version: i64) -> impl Read + 's {
-        let unpacker = Unpacker::default();
-        VersionReader {
-            connection: &self.connection,
-            unpacker,
-            file,
-            version,
-            size: None,
-            next: 0,
-            piece: Vec::new(),
-            at: 0,
-        }
+        version_reader(&self.connection, file, version)
     }
+}
+
+pub(crate) fn version_reader(connection: &Connection, file: FileId, version: i64) -> VersionReader<'_> {
+    let unpacker = Unpacker::default();
+    VersionReader { connection, unpacker, file, version, size: None, next: 0, piece: Vec::new(), at: 0 }
 }
 
 impl<'s> Archive<'s> {
@@ -367,7 +369,7 @@ pub fn encoding(name: &str) -> Encoding {
 }
 
 /// Reads a version segment by segment.
-struct VersionReader<'s> {
+pub(crate) struct VersionReader<'s> {
     connection: &'s Connection,
     unpacker: Unpacker,
     file: FileId,

@@ -1,6 +1,7 @@
 //! The only SQL: one SQLite file with the bytes, and the rows that point into them.
 
 mod archive;
+mod arrangement;
 mod blobs;
 mod browsers;
 mod damage;
@@ -9,6 +10,7 @@ mod error;
 mod failure;
 mod files;
 mod foreign;
+mod forget;
 mod gaps;
 mod index;
 mod members;
@@ -17,6 +19,7 @@ mod salvage;
 mod write;
 
 pub use archive::Archive;
+pub use arrangement::ArrangementRow;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use browsers::{BrowserHolder, BrowserRow, BrowserSession, NewBrowser};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
@@ -26,19 +29,25 @@ pub use files::{
     Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
 };
 pub use foreign::{
-    ForeignSchema, Unreadable, count_tables, estimate_tables, read_schema, read_table, write_database,
+    BINARY, ForeignDatabase, ForeignRow, ForeignSchema, Unreadable, estimate_tables, write_database,
+};
+pub use forget::{
+    FORGET_KEY, ForgettingRow, ForgettingState, IndexCheck, NewForgetting, RelatedLine, SessionCounts,
 };
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
 pub use index::fuzz::fuzz_index;
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchedFile};
-pub use index::search::{PassageHit, TermGroup, TermQuery};
+pub use index::search::{Matches, PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
+pub use read::export::{CallTouch, MessageCount, TimedRows};
 pub use read::library::ItemRow;
+pub use read::overview::{Facet, Measure, SessionTally};
 pub use read::pages::{StepParts, StepRow};
+pub use read::period::{PeriodCall, PeriodTouch};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
-pub use read::sessions::{Page, SessionFilter, SessionRow, SessionTexts};
+pub use read::sessions::{Hiding, Page, SessionFilter, SessionRow, SessionTexts};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
@@ -58,12 +67,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
-/// appearance and would silently swap parameters.
+/// appearance and would silently swap parameters. Indentation is left out: the cache of statements hashes every text
+/// that it is asked for.
 macro_rules! sql {
     ($text:expr) => {{
         const TEXT: &str = $text;
-        const NUMBERED: [u8; TEXT.len()] = $crate::numbered(TEXT);
-        const SQL: &str = match std::str::from_utf8(&NUMBERED) {
+        const NUMBERED: ([u8; TEXT.len()], usize) = $crate::numbered(TEXT);
+        const SQL: &str = match std::str::from_utf8(NUMBERED.0.split_at(NUMBERED.1).0) {
             Ok(sql) => sql,
             Err(_) => "",
         };
@@ -72,16 +82,27 @@ macro_rules! sql {
 }
 use sql;
 
-const fn numbered<const N: usize>(text: &str) -> [u8; N] {
+/// The text and its length.
+const fn numbered<const N: usize>(text: &str) -> ([u8; N], usize) {
     let bytes = text.as_bytes();
     let mut out = [0; N];
-    let mut at = 0;
+    let (mut at, mut length) = (0, 0);
+    let mut quoted = false;
     while at < N {
         let parameter = bytes[at] == b'$' && at + 1 < N && bytes[at + 1].is_ascii_digit();
-        out[at] = if parameter { b'?' } else { bytes[at] };
+        quoted ^= bytes[at] == b'\'';
+        let blank = bytes[at].is_ascii_whitespace() && !quoted;
+        if !blank || length == 0 || out[length - 1] != b' ' {
+            out[length] = match bytes[at] {
+                _ if parameter => b'?',
+                _ if blank => b' ',
+                byte => byte,
+            };
+            length += 1;
+        }
         at += 1;
     }
-    out
+    (out, length)
 }
 
 /// A step from one schema version to the next.
@@ -108,6 +129,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0014_doors.sql")),
     Migration::Sql(include_str!("migrations/0015_names.sql")),
     Migration::Sql(include_str!("migrations/0022_projects.sql")),
+    Migration::Sql(include_str!("migrations/0024_record_places.sql")),
+    Migration::Sql(include_str!("migrations/0029_typed_words.sql")),
+    Migration::Sql(include_str!("migrations/0030_node_names.sql")),
+    Migration::Sql(include_str!("migrations/0034_forgotten.sql")),
+    Migration::Sql(include_str!("migrations/0038_arrangement.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.
@@ -333,5 +359,10 @@ mod tests {
     #[test]
     fn parameters_are_numbered_while_compiling() {
         assert_eq!(sql!("select $2, $1, '$.path'"), "select ?2, ?1, '$.path'");
+    }
+
+    #[test]
+    fn only_indentation_is_left_out() {
+        assert_eq!(sql!("select '  a\n '\n             from b"), "select '  a\n ' from b");
     }
 }

@@ -68,6 +68,13 @@ impl Bench {
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
+    /// The JSON output of a run that may find nothing.
+    pub fn json_or_nothing(&self, arguments: &[&str]) -> Value {
+        let ran = self.run(&[arguments, &["--json"]].concat());
+        assert!(ran.code < 2, "{arguments:?}: {}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+
     /// Syncs and returns the report of Codex CLI.
     pub fn sync(&self) -> Value {
         self.sync_of("codex_cli")

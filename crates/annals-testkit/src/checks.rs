@@ -44,7 +44,7 @@ pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
     assert!(!restored.is_empty());
     for path in &restored {
         let relative = path.strip_prefix(&target).unwrap();
-        if path.extension().is_some_and(|extension| extension == "sqlite") {
+        if is_database(path) {
             assert_same_rows(path, &home.join(relative));
             continue;
         }
@@ -52,6 +52,10 @@ pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
         assert!(ours == theirs, "{} differs", relative.display());
     }
     std::fs::remove_dir_all(&target).unwrap();
+}
+
+fn is_database(path: &Path) -> bool {
+    std::fs::read(path).unwrap().starts_with(b"SQLite format 3\0")
 }
 
 /// Every table with rows has those of the client's, and the schema is the same.

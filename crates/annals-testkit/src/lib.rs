@@ -15,6 +15,7 @@
     reason = "a bench is a folder on the disk, not a value that stands for nothing; `next` of a generator never ends"
 )]
 
+pub mod agent;
 mod bench;
 pub mod browser;
 pub mod checks;
@@ -31,6 +32,8 @@ mod program;
 pub mod server;
 pub mod sources;
 pub mod standin;
+#[cfg(unix)]
+pub mod terminal;
 pub mod worlds;
 
 pub use bench::{Bench, Ran};

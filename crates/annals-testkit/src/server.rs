@@ -100,6 +100,39 @@ impl Server {
 
     /// None if the connection ended without a response.
     pub fn try_request(&self, method: &str, path: &[u8], headers: &[(&str, &str)]) -> Option<Reply> {
+        self.send(method, path, headers, &[])
+    }
+
+    /// A request with a body, as JSON.
+    pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+        self.send_json("POST", path, headers, body)
+    }
+
+    /// The same with any method.
+    pub fn send_json(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+        self.send_body(method, path, headers, ("application/json", &body.to_string()))
+    }
+
+    /// A request as the form of a page sends it.
+    pub fn send_form(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        self.send_body("POST", path, headers, ("application/x-www-form-urlencoded", body))
+    }
+
+    fn send_body(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        (kind, body): (&str, &str),
+    ) -> Reply {
+        let length = body.len().to_string();
+        let own = [("Content-Type", kind), ("Content-Length", length.as_str())];
+        let headers = [headers, &own].concat();
+        self.send(method, path.as_bytes(), &headers, body.as_bytes())
+            .unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    fn send(&self, method: &str, path: &[u8], headers: &[(&str, &str)], body: &[u8]) -> Option<Reply> {
         let mut request = [method.as_bytes(), b" ", path, b" HTTP/1.1\r\nConnection: close\r\n"].concat();
         let host = ("Host", self.address.as_str());
         let own_host = headers.iter().any(|(name, _)| *name == "Host");
@@ -107,6 +140,7 @@ impl Server {
             request.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
         request.extend_from_slice(b"\r\n");
+        request.extend_from_slice(body);
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // A server that refuses early may close before everything is sent, and has still responded.

@@ -6,9 +6,13 @@ mod config;
 mod serve;
 mod view;
 
+#[cfg(feature = "test-clock")]
+pub use cli::Experiment;
 pub use cli::run;
 #[cfg(feature = "fuzzing")]
 pub use collect::{fuzz_containers, fuzz_elements, fuzz_wire};
+#[cfg(feature = "test-clock")]
+pub use view::Weights;
 #[cfg(feature = "fuzzing")]
 pub use view::{fuzz_query, fuzz_record};
 

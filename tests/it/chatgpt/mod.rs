@@ -142,7 +142,7 @@ fn every_container_gives_the_same_conversations() {
 #[test]
 fn foreign_files_are_reported_and_not_imported() {
     let bench = Bench::new();
-    let others = json!([{"uuid": "1", "name": "x", "chat_messages": [{"text": "hi", "mapping": {}}]}]);
+    let others = json!([{"uuid": "1", "name": "x", "entries": [{"text": "hi", "mapping": {}}]}]);
     let foreign = file(&bench, "conversations.json", &bytes_of(&others));
     let ran = bench.run(&["import", foreign.to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.stdout);

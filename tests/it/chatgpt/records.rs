@@ -47,9 +47,20 @@ fn messages_join_by_the_ids_of_their_nodes() {
     for data in nodes.values() {
         let parent = &data["parent_node_id"];
         assert!(parent.is_null() || nodes.contains_key(parent.as_str().unwrap()), "{data}");
-        let by_id = nodes.values().find(|other| other["id"] == data["parent_id"]);
-        assert_eq!(by_id.map_or(&Value::Null, |other| &other["node_id"]), parent, "{data}");
+        assert_eq!((&data["id"], &data["parent_id"]), (&data["node_id"], parent), "{data}");
+        for child in data["children_ids"].as_array().unwrap() {
+            assert_eq!(nodes[child.as_str().unwrap()]["parent_id"], data["id"], "{data}");
+        }
         assert_eq!(data["conversation_id"], WORKSHOP);
+    }
+    for call in records(&bench, "tool_calls") {
+        let message = call["data"]["message_id"].as_str().unwrap();
+        assert!(call["session_id"] != WORKSHOP || nodes.contains_key(message), "{call}");
+    }
+    for key in [format!("{WORKSHOP}/k1"), "k1".to_owned()] {
+        let found = bench.json(&["records", "chatgpt/messages", "--key", &key]);
+        assert_eq!(found["records"][0]["key"], format!("{WORKSHOP}/k1"), "{found}");
+        assert_eq!(found["records"].as_array().unwrap().len(), 1);
     }
     let conversations = records(&bench, "conversations");
     let of = |id: &str| &conversations.iter().find(|record| record["key"] == id).unwrap()["data"];

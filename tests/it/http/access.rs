@@ -275,7 +275,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
         "usage?session_id=x",
         "gaps?status=lost",
         "gaps?source=nobody",
-        "codex/sessions?since=yesterday",
+        "codex/sessions?since=yestermorn",
         "codex/sessions?until=2026-13-01",
         "codex/sessions?include_subagents=perhaps",
     ] {
@@ -312,10 +312,16 @@ fn missing_routes_are_not_found_and_nothing_can_be_changed() {
     let headers = [("Authorization", bearer.as_str()), ("Content-Length", "0")];
     for path in closed().iter().map(String::as_str).chain(["/healthz", "/openapi.json", "/docs", "/"]) {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
+            // A form on that page saves a search.
+            let takes_forms = path == "/search";
+            if takes_forms && method == "POST" {
+                continue;
+            }
             let reply = server.request(method, path, &headers);
             assert_refused(&reply, 405, &format!("{method} {path}"));
             let allowed: Vec<&str> = reply.header("allow").split(',').map(str::trim).collect();
-            assert_eq!(allowed, ["GET", "HEAD"], "{method} {path}");
+            let own: &[&str] = if takes_forms { &["GET", "HEAD", "POST"] } else { &["GET", "HEAD"] };
+            assert_eq!(allowed, own, "{method} {path}");
         }
     }
 }

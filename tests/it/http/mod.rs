@@ -3,9 +3,10 @@
 mod access;
 mod browsers;
 mod failures;
+mod first;
 mod hidden;
 mod lineage;
-mod members;
+pub mod members;
 mod pages;
 mod secrets;
 mod shapes;
@@ -218,7 +219,7 @@ fn the_log_has_requests_but_no_ids_and_no_content() {
     bench.transcript(&rollout(ID), &conversation(ID, "MARKERtitle"));
     let server = Server::start(&bench);
     let paths = [
-        format!("{SESSIONS}?q=MARKERquery&project=MARKERproject"),
+        format!("{SESSIONS}?q=MARKERquery&project=/MARKERproject"),
         format!("{SESSIONS}/{ID}"),
         format!("{SESSIONS}/{ID}/messages?limit=7"),
         format!("{SESSIONS}/MARKERid"),

@@ -92,16 +92,33 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
         "/library?as_of=someday",
         "/library/item?source=codex_cli",
         "/audit?x=1",
+        "/gaps?status=lost",
+        "/insights?sort=cost",
+        "/insights?sort=",
+        "/usage?colour",
+        "/settings?x=1",
+        "/usage?by=colour",
+        "/usage/csv?by=session",
+        "/?heat=tides",
+        "/sessions?sort=size",
+        "/sessions?machine=a&machine=b",
+        &format!("/sessions/codex_cli/{ID}?view=songs"),
         "/secrets?reveal=true",
     ] {
         let reply = server.page(path);
         let text = assert_page(&reply, 400);
         assert!(text.contains("Bad request"), "{path}: {text}");
+        // In the words of people, not of a library.
+        assert!(!text.contains("deserialize") && !text.contains("unknown field"), "{path}: {text}");
     }
     let reply = server.request(
         "POST",
         "/sessions",
-        &[("Accept", "text/html"), ("Cookie", &server.cookie_of(&server.token))],
+        &[
+            ("Accept", "text/html"),
+            ("Cookie", &server.cookie_of(&server.token)),
+            ("Sec-Fetch-Site", "same-origin"),
+        ],
     );
     assert_page(&reply, 405);
 }
@@ -125,6 +142,20 @@ fn pages_are_complete_and_contain_nothing_executable() {
         "/library?as_of=2026-01-01",
         "/audit",
         "/secrets",
+        "/gaps",
+        "/gaps?status=recovered&source=codex",
+        "/files",
+        "/lineage",
+        "/lineage?file=",
+        "/insights?days=all&project=&machine=",
+        "/settings",
+        "/?chart=tokens&by=project&heat=cost",
+        "/usage?since=2026-11-01&until=2026-11-15&compare=true&by=source&rows=all",
+        "/sessions?sort=cost&days=90",
+        "/sessions?sort=failures",
+        "/sessions?sort=messages&include_subagents=true&parent=nobody",
+        &format!("{session}?view=prompts"),
+        &format!("{session}?view=failures&from=2"),
         &session,
         &format!("{session}?from=99999"),
         &format!("{session}?from=-3"),
@@ -132,7 +163,7 @@ fn pages_are_complete_and_contain_nothing_executable() {
     ] {
         assert_page(&server.page(path), 200);
     }
-    let home = server.page("/").text();
+    let home = server.page("/settings").text();
     for card in server.json("/api/v1/agent-sessions/sources")["sources"].as_array().unwrap() {
         let source = card["source"].as_str().unwrap();
         assert!(home.contains(&format!("data-source=\"{source}\"")), "no card of {source}");
@@ -270,4 +301,68 @@ fn the_audit_page_shows_what_the_terminal_shows() {
     {
         assert!(page.contains(shown), "no {shown} in {page}");
     }
+}
+
+/// A name means the same directories in the terminal and on the page, and nothing is found by a part of a path.
+#[test]
+fn a_project_is_filtered_as_in_the_terminal() {
+    let (bench, server) = one_session();
+    let session = &server.json("/api/v1/sessions")["sessions"][0];
+    let cwd = session["cwd"].as_str().unwrap().to_owned();
+    let name = cwd.rsplit('/').next().unwrap();
+    for project in [cwd.as_str(), name, &name[..name.len() - 1]] {
+        let terminal = bench.json(&["sessions", "--project", project])["sessions"].as_array().unwrap().len();
+        assert_eq!(
+            server.json(&format!("/api/v1/sessions?project={project}"))["total"],
+            terminal,
+            "{project}"
+        );
+        let page = assert_page(&server.page(&format!("/sessions?project={project}")), 200);
+        assert_eq!(page.matches("<li class=\"row\"").count(), terminal, "{project}");
+    }
+    let page = assert_page(&server.page("/sessions?project=nothing-of-this-name"), 400);
+    assert!(page.contains("no project is named"), "{page}");
+}
+
+#[test]
+fn markdown_contains_edits() {
+    let bench = super::all_fixtures();
+    let server = Server::without_refresh(&bench);
+    let mut edited = 0;
+    for session in server.list("/api/v1/sessions", "sessions") {
+        let base = format!(
+            "/sessions/{}/{}",
+            session["source"].as_str().unwrap(),
+            annals_testkit::server::escaped(session["session_id"].as_str().unwrap())
+        );
+        let steps = server.page(&format!("{base}/steps")).text();
+        if steps.contains("<pre class=\"diff\"") {
+            edited += 1;
+            let text = server.page(&format!("{base}/markdown")).text();
+            assert!(text.contains("\n```diff\n"), "{base}: {text}");
+        }
+    }
+    assert!(edited > 3, "{edited} sessions with edits");
+}
+
+#[test]
+fn tables_are_for_spreadsheets_too() {
+    let (_bench, server) = one_session();
+    let reply = server.page("/usage/csv?by=model&days=all");
+    let text = reply.text();
+    assert_eq!((reply.status, reply.header("content-type")), (200, "text/csv; charset=utf-8"));
+    assert!(text.starts_with("model,cost_usd,input,"), "{text}");
+}
+
+#[test]
+fn the_palette_offers_what_fits() {
+    let (_bench, server) = one_session();
+    let offers = server.json("/palette?q=gears");
+    let kinds: Vec<&str> =
+        offers["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds.last(), Some(&"Search"), "{offers}");
+    assert!(
+        server.json("/palette")["items"].as_array().unwrap().iter().all(|item| item["kind"] == "Session")
+    );
+    assert_eq!(server.page("/palette?x=1").status, 400);
 }

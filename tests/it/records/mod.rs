@@ -24,7 +24,9 @@ fn records_keep_their_contract(homes: &[Home]) {
             *counts.entry(format!("{source}/{name}")).or_default() += stream.records.len();
         }
         assert_contract(&streams, &path.display().to_string());
-        assert_lines_are_reachable(&streams, &bench.home_of(source));
+        if *source == "claude_code" {
+            assert_lines_are_reachable(&streams, &bench.home_of(source));
+        }
     }
     for (stream, count) in counts {
         println!("{stream}: {count} records");
@@ -202,7 +204,7 @@ fn parents_are_the_same_in_records_pages_and_transcripts() {
     assert!(with_parent > 50, "{with_parent}");
 }
 
-/// `message_count` is the number of prompts and answers. Claude Code has other rows on either side, and Gemini CLI writes
+/// `message_count` is the number of prompts and answers. Claude Code has other rows on either side, and some clients write
 /// the task of a sub-agent as its user's message.
 #[test]
 fn counts_of_messages_add_up() {
@@ -220,7 +222,8 @@ fn counts_of_messages_add_up() {
             let (prompts, answers) = (of_kind("prompt"), of_kind("answer"));
             assert_eq!(number("message_count"), prompts + answers, "{session}");
             if source != "claude_code" {
-                let tasks = if source == "gemini_cli" { of_kind("agent") } else { 0 };
+                let has_tasks = ["gemini_cli", "opencode", "copilot_cli"].contains(&source);
+                let tasks = if has_tasks { of_kind("agent") } else { 0 };
                 assert_eq!(number("user_message_count"), prompts + tasks, "{session}");
                 assert_eq!(number("assistant_message_count"), answers, "{session}");
             }

@@ -4,6 +4,7 @@ mod changes;
 mod edges;
 mod fuzz;
 mod phrases;
+mod questions;
 mod real;
 mod secrets;
 
@@ -189,7 +190,9 @@ fn highlights_point_at_the_words() {
     for (query, words) in [
         ("flaky login", &["flaky", "login"][..]),
         ("\"exact phrase\"", &["exact phrase"]),
-        ("auth*", &["auth"]),
+        ("auth*", &["authentication", "authorize"]),
+        ("line", &["parse_line", "line"]),
+        ("which weathers were flaky", &["flaky", "weather"]),
         ("src/foo.rs", &["src/foo.rs"]),
         ("登录", &["登录"]),
         ("größer needle", &["größer", "needle"]),

@@ -39,7 +39,7 @@ const CRATES: [&str; 4] = ["annals_core", "annals_redact", "annals_sources", "an
 const LABELS: &[&str] = &["codex", "claude", "chatgpt"];
 
 /// Directories of the sources that are not providers but shared by them.
-const SHARED: [&str; 6] = ["git", "home", "import", "json", "live", "tape"];
+const SHARED: [&str; 7] = ["gemini_family", "git", "home", "import", "json", "live", "tape"];
 
 /// Files of views and server that access the whole archive: its keys, its health, and where requests come in.
 const UNSCOPED: [&str; 4] =
@@ -260,8 +260,9 @@ fn provider_names(files: &[File]) -> Vec<String> {
             if path == "crates/annals/src/lib.rs" && line.trim_start().starts_with("//") {
                 return None;
             }
-            // A variable that is masked everywhere is not a provider.
-            let line = line.to_lowercase().replace("openai_api_key", "");
+            // A variable that is masked everywhere is not a provider, nor are the old names of editors' extensions.
+            let others = ["openai_api_key", "claude-dev", "roo-cline"];
+            let line = others.iter().fold(line.to_lowercase(), |line, other| line.replace(other, ""));
             let label = LABELS.iter().find(|label| line.contains(**label) && !own.contains(**label));
             let name = || providers.iter().find(|name| **name != own && has_word(&line, name));
             label.or_else(name).map(|word| format!("names the provider `{word}`"))

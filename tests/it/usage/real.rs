@@ -252,6 +252,12 @@ fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &
                 (None, Some(_)) => "estimated",
                 (None, None) => "unknown",
             };
+            // Other clients write costs into documents and databases, which are not read a second time here.
+            let in_lines = ["claude_code", "codex_cli", "gemini_cli", "pi"].contains(source);
+            if written.is_none() && !in_lines && session["billing_source"] == "reported" {
+                assert!(session["cost_usd"].as_f64() > Some(0.0), "{name}: {session}");
+                continue;
+            }
             assert_eq!(session["billing_source"], billing, "{name}: {session}");
             assert_cost(&session["cost_usd"], written.or(estimated), &format!("{name}: {id}"));
         }

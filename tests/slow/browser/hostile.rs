@@ -14,6 +14,8 @@ const CLAUDE: &str = "70aa0000-0000-4000-8000-000000000001";
 struct Payload {
     written: &'static str,
     shown: &'static str,
+    /// What the output of a command shows of it: terminals print no escape sequences.
+    printed: &'static str,
 }
 
 fn event(payload: &Value) -> String {
@@ -174,7 +176,8 @@ fn assert_only_text(payload: &Payload) {
             "the answer of {source}"
         );
         for output in browser.texts(".call.failed pre") {
-            assert!(output.contains(payload.shown), "a call of {source}: {output}");
+            let is_whole = output.contains(payload.shown) || output.contains(payload.printed);
+            assert!(is_whole, "a call of {source}: {output}");
         }
         assert!(browser.count(".call.failed") > 0, "{source}");
         let id = session.rsplit('/').next().unwrap();
@@ -209,31 +212,31 @@ fn assert_only_text(payload: &Payload) {
 #[test]
 fn a_script_is_text() {
     let script = "<script>window.ran = 'script'</script>";
-    assert_only_text(&Payload { written: script, shown: script });
+    assert_only_text(&Payload { written: script, shown: script, printed: script });
 }
 
 #[test]
 fn an_event_handler_is_text() {
     let handler = "<img src=x onerror=\"window.ran = 'handler'\" onmouseover='window.ran=1'>";
-    assert_only_text(&Payload { written: handler, shown: handler });
+    assert_only_text(&Payload { written: handler, shown: handler, printed: handler });
 }
 
 #[test]
 fn an_attribute_that_is_broken_out_of_is_text() {
     let quotes = "\"><b onmouseover=\"window.ran=1\">' autofocus onfocus='window.ran=2";
-    assert_only_text(&Payload { written: quotes, shown: quotes });
+    assert_only_text(&Payload { written: quotes, shown: quotes, printed: quotes });
 }
 
 #[test]
 fn a_javascript_link_leads_nowhere() {
     let link = "<a href=\"javascript:window.ran='link'\">press</a> [press](javascript:window.ran='link')";
-    assert_only_text(&Payload { written: link, shown: link });
+    assert_only_text(&Payload { written: link, shown: link, printed: link });
 }
 
 #[test]
 fn a_drawing_with_a_script_is_text() {
     let drawing = "<svg onload=\"window.ran='svg'\"><script>window.ran='svg'</script><set onbegin=\"window.ran=1\"/></svg>";
-    assert_only_text(&Payload { written: drawing, shown: drawing });
+    assert_only_text(&Payload { written: drawing, shown: drawing, printed: drawing });
 }
 
 #[test]
@@ -241,6 +244,7 @@ fn terminal_escapes_are_shown_as_symbols() {
     assert_only_text(&Payload {
         written: "\u{1b}[31mred\u{1b}[0m\u{7} \u{1b}]8;;http://elsewhere.example\u{7}press\u{9b}2J",
         shown: "␛[31mred␛[0m␇ ␛]8;;http://elsewhere.example␇press⟨U+009B⟩2J",
+        printed: "red␇ press⟨U+009B⟩2J",
     });
 }
 
@@ -249,5 +253,6 @@ fn text_reversing_characters_are_shown_by_name() {
     assert_only_text(&Payload {
         written: "safe\u{202e}gnp.exe\u{2066}x\u{2069}\u{200f}",
         shown: "safe⟨U+202E⟩gnp.exe⟨U+2066⟩x⟨U+2069⟩⟨U+200F⟩",
+        printed: "safe⟨U+202E⟩gnp.exe⟨U+2066⟩x⟨U+2069⟩⟨U+200F⟩",
     });
 }

@@ -2,5 +2,6 @@
 
 mod axe;
 mod hostile;
+mod live;
 mod long;
 mod walk;

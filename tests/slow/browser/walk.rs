@@ -67,7 +67,11 @@ pub fn every_page(server: &Server) -> Vec<String> {
         ["/", "/sessions", "/sessions?q=nothing-like-it", "/search", "/search?q=alarm", "/tools?days=all"]
             .map(str::to_owned)
             .to_vec();
-    pages.extend(["/usage?days=90", "/library", "/audit", "/secrets"].map(str::to_owned));
+    pages.extend(["/usage?days=90&compare=true", "/usage?days=all&by=source&rows=all"].map(str::to_owned));
+    pages.extend(["/sessions?sort=cost", "/insights?days=all", "/files", "/settings"].map(str::to_owned));
+    pages.extend(
+        ["/library", "/audit", "/secrets", "/gaps", "/?chart=tokens&by=source&heat=cost"].map(str::to_owned),
+    );
     pages.push("/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts".to_owned());
     for source in sources::all() {
         let session = newest(server, source);
@@ -75,6 +79,7 @@ pub fn every_page(server: &Server) -> Vec<String> {
         let messages =
             server.list(&format!("/api/v1/agent-sessions/{source}/sessions/{id}/messages"), "messages");
         pages.push(format!("{session}/raw/{}", messages[0]["id"].as_str().unwrap()));
+        pages.extend(["edits", "failures"].map(|view| format!("{session}?view={view}")));
         pages.push(session);
     }
     let items = server.list("/api/v1/library", "items");
@@ -96,9 +101,15 @@ fn the_link_opens_the_home_page_and_the_token_leaves_the_address() {
     let is_absent = |card: &Value| card["source_status"] == "unavailable" && card["files"] == 0;
     let absent = cards.iter().filter(|card| is_absent(card)).count();
     assert!(absent < cards.len(), "{cards:?}");
+    assert_eq!(browser.count(".sources li[data-source]"), (cards.len() - absent) as u64);
+    assert!(browser.count(".heat rect") > 300, "a year of days");
+    assert!(browser.count(".bars rect") > 10, "cost or tokens");
+    assert_eq!(browser.count(".tile"), 4);
+    browser.go("/settings");
     assert_eq!(browser.count(".card[data-source]"), (cards.len() - absent) as u64);
     assert_eq!(browser.count(".folded li[data-source]"), absent as u64);
-    let folded = if absent > 0 { browser.text(".folded summary") } else { String::new() };
+    browser.run("for (const folded of document.querySelectorAll('details')) folded.open = true;");
+    let folded = if absent > 0 { browser.text(".folded") } else { String::new() };
     assert_eq!(browser.count(".folded"), u64::from(absent > 0));
     for card in cards {
         let label = card["provider_label"].as_str().unwrap();
@@ -113,8 +124,6 @@ fn the_link_opens_the_home_page_and_the_token_leaves_the_address() {
             count => assert!(text.contains(&count.to_string()), "{count}: {text}"),
         }
     }
-    assert!(browser.count(".heat rect") > 300, "a year of days");
-    assert!(browser.count(".bars rect") > 10, "tokens and cost");
     browser.close();
 }
 
@@ -145,15 +154,15 @@ fn a_provider_is_switched_to_and_back() {
     let (server, browser) = Months::get().open();
     browser.go("/sessions");
     for source in story::CLIENTS {
-        browser.click(&format!(".switch a[href*='source={source}']"));
+        browser.click(&format!(".facets a[href*='source={source}']"));
         browser.wait("the list", &format!("location.search.includes('source={source}')"));
-        let label = browser.text(".switch a[aria-current]");
+        let label = browser.text(".facets a[aria-current] .name");
         let sources = browser.texts(".row .source");
         assert!(!sources.is_empty() && sources.iter().all(|shown| *shown == label), "{label}: {sources:?}");
         let total = server.json(&format!("/api/v1/sessions?source={source}"))["total"].as_i64().unwrap();
         assert!(browser.text("#total").contains(&total.to_string()));
     }
-    browser.click(".switch a:first-child");
+    browser.click(".facets li:first-child a");
     browser.wait("all again", "!location.search.includes('source=')");
     browser.close();
 }
@@ -190,6 +199,7 @@ fn a_session_of_each_source_shows_messages_and_calls() {
         {
             assert!(browser.count(kind) > 0, "no {kind} in a session of {source}");
         }
+        browser.run("for (const work of document.querySelectorAll('details.work')) work.open = true;");
         // A call is folded until it is opened.
         let shown = "return document.querySelector('details.call.shell pre').checkVisibility();";
         browser.run("for (const call of document.querySelectorAll('details.call')) call.open = false;");
@@ -204,7 +214,7 @@ fn a_session_of_each_source_shows_messages_and_calls() {
         assert!(browser.count(".timeline .prompts a") > 0);
     }
     browser.go(&newest(&server, "claude_code"));
-    browser.run("document.querySelector('a.agent').closest('details').open = true;");
+    browser.run("for (const folded of document.querySelectorAll('details')) folded.open = true;");
     browser.click("a.agent");
     browser.wait(
         "the sub-agent",
@@ -270,6 +280,145 @@ fn find_in_session_finds_words() {
     browser.wait("the first", "document.querySelector('.entry.target mark.found')");
     assert!(browser.text(".entry.target").contains("raw_metres"));
     assert!(browser.text("[data-find] output").starts_with("1 of"));
+    browser.click("[data-action=find-next]");
+    browser.run("scrollTo(0, document.documentElement.scrollHeight);");
+    let in_sight = "const box = document.querySelector('[data-find] input').getBoundingClientRect();
+        return box.top >= 0 && box.bottom <= innerHeight;";
+    assert_eq!(browser.run(in_sight), true, "the box stays where the hands are");
+    browser.close();
+}
+
+#[test]
+fn the_palette_opens_sessions_pages_and_actions_by_keyboard() {
+    let (_server, browser) = Months::get().open();
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    let open =
+        "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }));";
+    browser.run(open);
+    browser.wait("the box", "document.activeElement.matches('#palette input')");
+    browser.type_into("#palette input", "low tide");
+    browser.wait("a session", "document.querySelector('#palette li .kind')?.textContent === 'Session'");
+    browser.press(&[ENTER]);
+    browser.wait("the session", "document.querySelector('#pane h1')?.innerText.includes('low tide')");
+    browser.run(open);
+    browser.wait("the box", "document.activeElement.matches('#palette input')");
+    browser.type_into("#palette input", "light and dark");
+    browser.wait("the action", "document.querySelector('#palette li .kind')?.textContent === 'Action'");
+    browser.press(&[ENTER]);
+    assert_eq!(browser.run("return document.documentElement.dataset.theme;"), "dark");
+    assert_eq!(browser.run("return document.querySelector('#palette').open;"), false);
+    browser.close();
+}
+
+#[test]
+fn the_list_stays_while_sessions_change_beside_it() {
+    let (server, browser) = Months::get().open();
+    let first = newest(&server, "claude_code");
+    browser.go(&first);
+    browser.run("window.sameDocument = true;");
+    browser.click(".beside li a:not([aria-current])");
+    browser.wait(
+        "another session",
+        &format!("location.pathname !== '{first}' && document.querySelector('.entry')"),
+    );
+    let title = browser.text(".beside a[aria-current] .name");
+    assert_eq!(browser.text("#pane h1"), title);
+    assert_eq!(browser.run("return window.sameDocument;"), true, "the list was not loaded again");
+    browser.run("history.back();");
+    browser.wait(
+        "the first again",
+        &format!(
+            "location.pathname === '{first}' && document.querySelector('#pane').dataset.base === '{first}'"
+        ),
+    );
+    assert_eq!(browser.run("return window.sameDocument;"), true);
+    browser.close();
+}
+
+#[test]
+fn a_session_is_narrowed_to_what_failed_or_changed_files() {
+    let (server, browser) = Months::get().open();
+    browser.go(&newest(&server, "claude_code"));
+    let all = browser.run("return document.querySelector('#conversation').dataset.total;");
+    for (view, kind) in [("edits", "details.call .diff"), ("failures", "details.call.failed")] {
+        browser.click(&format!(".about .switch a[href*='view={view}']"));
+        browser.wait(
+            "the view",
+            &format!("location.search.includes('view={view}') && document.querySelector('#narrowed')"),
+        );
+        assert!(browser.count("#narrowed .entry") > 0, "{view}");
+        assert_eq!(
+            browser.count("#narrowed .entry"),
+            browser.count(&format!("#narrowed .entry:has({kind})")),
+            "{view}"
+        );
+    }
+    browser.click(".about .switch a:first-child");
+    browser.wait("everything", "document.querySelector('#conversation')");
+    assert_eq!(browser.run("return document.querySelector('#conversation').dataset.total;"), all);
+    browser.close();
+}
+
+#[test]
+fn sub_agents_unfold_below_their_session() {
+    let (_server, browser) = Months::get().open();
+    browser.go("/sessions");
+    let before = browser.count(".row");
+    browser.click(".row a.agents");
+    browser.wait("the sub-agents", "document.querySelector('.nested .row')");
+    assert!(browser.count(".row") > before);
+    assert_eq!(browser.count(".nested .row"), browser.count(".nested .badge.sub-agent"));
+    browser.click(".row a.agents");
+    browser.wait("the fold", "!document.querySelector('.nested')");
+    assert_eq!(browser.count(".row"), before);
+    browser.close();
+}
+
+#[test]
+fn a_token_is_typed_where_it_is_asked_for() {
+    let (server, browser) = Months::get().open();
+    browser.command("Network.clearBrowserCookies", &json!({}));
+    browser.go("/sessions");
+    browser.type_into("input[name=token]", &server.token);
+    browser.press(&[ENTER]);
+    browser.wait("the home page", "document.querySelector('.tiles')");
+    assert_eq!(browser.address(), "/", "the token is not in the address");
+    let faults =
+        browser.faults().into_iter().filter(|fault| !fault.contains("responded with a status of 401"));
+    assert_eq!(faults.collect::<Vec<_>>(), Vec::<String>::new());
+    browser.close_checked();
+}
+
+/// Words are not broken letter by letter, whatever the table.
+#[test]
+fn a_phone_shows_words_as_words() {
+    let (server, browser) = Months::get().open();
+    server.wait_for_secrets();
+    browser.resize(PHONE);
+    for page in ["/secrets", "/gaps", "/usage?days=90", "/audit"] {
+        browser.go(page);
+        let narrow =
+            "return Array.from(document.querySelectorAll('main td:not(.number), main th:not(.number)'))
+            .filter((cell) => cell.checkVisibility() && cell.innerText.length > 20 && cell.offsetWidth < 90)
+            .map((cell) => cell.innerText);";
+        assert_eq!(browser.run(narrow), json!([]), "{page}");
+    }
+    browser.resize(DESKTOP);
+    browser.close();
+}
+
+#[test]
+fn times_are_those_of_the_reader() {
+    let (server, browser) = Months::get().open();
+    browser.command("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Asia/Tokyo" }));
+    browser.go(&newest(&server, "claude_code"));
+    assert!(!browser.text(".about .numbers").contains("UTC"));
+    let hours = "return ['.period time', '.entry time'].map((place) => {
+        const time = document.querySelector(place);
+        const there = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'Asia/Tokyo' });
+        return time.textContent === there.format(new Date(time.dateTime));
+    });";
+    assert_eq!(browser.run(hours), json!([true, true]));
     browser.close();
 }
 
@@ -372,7 +521,11 @@ fn everything_is_reached_by_keyboard() {
     browser.press(&["a", "l", "a", "r", "m", ENTER]);
     browser.wait("the search", "location.pathname === '/search' && document.querySelector('.passage')");
     browser.press(&["j"]);
-    assert_eq!(browser.count(".group.here"), 1);
+    assert_eq!(browser.count(".passage.here"), 1);
+    let match_id = browser.run("return new URL(document.querySelector('.passage.here a').href).hash;");
+    browser.press(&[ENTER]);
+    browser.wait("the match itself", "document.querySelector('.entry.target')");
+    assert_eq!(browser.run("return '#' + document.querySelector('.entry.target').id;"), match_id);
     browser.close();
 }
 

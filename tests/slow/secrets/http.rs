@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::server::{Server, escaped, with};
@@ -33,6 +33,9 @@ impl Walk<'_> {
         if template == "/api/v1/library/item" {
             return self.library_items();
         }
+        if template == "/api/v1/projects/arrangement" {
+            return self.projects();
+        }
         let Some((before, rest)) = template.split_once('{') else { return vec![template.to_owned()] };
         let (part, after) = rest.split_once('}').unwrap();
         let found = match part {
@@ -43,6 +46,13 @@ impl Walk<'_> {
                 names(&self.server.json(&manifest)["streams"], "name")
             }
             "key" if before.ends_with("/lines/") => self.steps(before.trim_end_matches("/lines/")),
+            // A few of each session: the rest repeats.
+            "key" if after == "/arrangement" => {
+                let mut steps = self.steps(before.trim_end_matches("/messages/"));
+                steps.truncate(2);
+                steps
+            }
+            "name" => vec!["mine".to_owned()],
             "key" => self.keys(before),
             other => {
                 panic!("say here what stands for {{{other}}}, so that its answers are searched for secrets")
@@ -72,6 +82,14 @@ impl Walk<'_> {
             format!("/api/v1/library/item?source={source}&kind={kind}&id={id}")
         };
         items.iter().step_by(step).map(address).collect()
+    }
+
+    /// Directories of sessions that are shown as they are.
+    fn projects(&self) -> Vec<String> {
+        let sessions = self.server.list("/api/v1/sessions?limit=500", "sessions");
+        let paths = sessions.iter().filter_map(|session| session["cwd"].as_str());
+        let paths: BTreeSet<&str> = paths.filter(|path| !path.contains("[secret:")).collect();
+        paths.iter().map(|path| format!("/api/v1/projects/arrangement?project={}", escaped(path))).collect()
     }
 
     /// Steps of a session; its lines are requested by them.
@@ -132,7 +150,8 @@ fn variants(parameters: &Value) -> Vec<String> {
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only filter results, and the cursor is followed anyway.
             "cursor" | "project" | "branch" | "model" | "since" | "until" | "q" | "source" | "session_id"
-            | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
+            | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end"
+            | "tag" | "starred" | "has_note" | "hidden" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
@@ -149,11 +168,32 @@ fn no_route_shows_a_secret() {
     let document = server.json("/openapi.json");
     server.wait_for_secrets();
     let mut walk = Walk::new(&server);
+    let bearer = format!("Bearer {}", server.token);
     let (mut leaks, mut seen) = (Vec::new(), BTreeSet::new());
     let mut marks: BTreeMap<String, usize> = BTreeMap::new();
     for (template, item) in document["paths"].as_object().unwrap() {
         let operations = item.as_object().unwrap();
-        assert_eq!(operations.keys().collect::<Vec<_>>(), ["get"], "{template}: say here how it is asked");
+        let mut changed = 0;
+        for method in operations.keys().filter(|method| *method != "get") {
+            let body = match method.as_str() {
+                "patch" => json!({"name": secrets[0].value, "note": secrets[1].places()}),
+                "put" => json!({"query": secrets[2].value}),
+                // Later: what it removes is looked for first.
+                "delete" => continue,
+                other => panic!("say here how {other} {template} is asked"),
+            };
+            for address in walk.addresses(template) {
+                let headers = [("Authorization", bearer.as_str())];
+                let reply = server.send_json(&method.to_uppercase(), &address, &headers, &body);
+                assert_eq!(reply.status, 200, "{method} {address}: {}", reply.text());
+                leaks.extend(planted::leaks(&secrets, &reply.full_text(), &address));
+                changed += 1;
+            }
+        }
+        if !operations.contains_key("get") {
+            assert!(changed > 0, "{template} was never answered");
+            continue;
+        }
         let variants = variants(&item["get"]["parameters"]);
         let mut found = 0;
         for address in walk.addresses(template) {

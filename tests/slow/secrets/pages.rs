@@ -46,6 +46,7 @@ fn no_page_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
+    super::arrange_secrets(&bench);
     let server = Server::without_refresh(&bench);
     server.wait_for_secrets();
     let secrets = planted::secrets();

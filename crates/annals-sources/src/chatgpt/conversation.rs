@@ -250,6 +250,7 @@ impl ConversationReader {
             let node = &self.nodes[*at];
             TreeNode {
                 key: node.twig.key,
+                name: node.twig.name.clone(),
                 offset: node.span.offset,
                 parent: tree.parents[*at].map(|parent| self.nodes[parent].twig.key),
                 current: tree.current[*at],

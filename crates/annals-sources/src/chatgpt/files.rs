@@ -11,7 +11,7 @@ use super::{gizmos, listing, pointers};
 use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, Line, unescape};
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
-use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Verdict};
 
 /// A place that speaks of a file.
 #[derive(Debug, Clone)]
@@ -337,9 +337,4 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
     }
     record.insert("provenance".to_owned(), Value::Object(provenance));
     Value::Object(record)
-}
-
-/// Moments of side files: what the header says, else when they were captured.
-pub fn header_time(header: &Value, captured_at: Option<Time>) -> Option<Time> {
-    header.get("at").and_then(Value::as_str).and_then(Time::parse).or(captured_at)
 }

@@ -10,6 +10,7 @@ use super::files;
 use super::files::Kept;
 use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
+use crate::import::side::side;
 use crate::json::{Json, Opened, unescape};
 use crate::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Settings, Shape,
@@ -117,7 +118,7 @@ impl Intake for ExportIntake {
         let captures = match base {
             "export_manifest.json" => {
                 self.listed = listed(json);
-                side("side_files", base, member, element, json!({}))
+                vec![side("side_files", base, member.modified, element)]
             }
             "library_files.json" => {
                 let Some(note) = files::of_library(json) else { return Ok(None) };
@@ -126,17 +127,17 @@ impl Intake for ExportIntake {
             "conversation_asset_file_names.json" => {
                 let named = json.fields().filter_map(|(name, value)| files::of_name_map(name, value));
                 let notes = named.map(|(note, body)| note.capture(body.into()));
-                notes.chain(side("side_files", base, member, element, json!({}))).collect()
+                notes.chain([side("side_files", base, member.modified, element)]).collect()
             }
             _ if parent == "textdocs" && json.get("mapping").is_none() => {
                 let key = json.get_text("textdoc_id").or_else(|| json.get_text("id"));
                 let key = key.map_or_else(|| base.to_owned(), |key| key.into_owned());
-                side("canvas_documents", &key, member, element, json!({}))
+                vec![side("canvas_documents", &key, member.modified, element)]
             }
             _ => match SIDE_FILES.iter().find(|(name, ..)| *name == base) {
                 Some((_, _, stream)) => {
                     let Some(key) = side_key(stream, json, base) else { return Ok(None) };
-                    side(stream, &key, member, element, json!({}))
+                    vec![side(stream, &key, member.modified, element)]
                 }
                 None => return Ok(self.conversation(element)),
             },
@@ -310,29 +311,6 @@ fn side_key(stream: &str, json: Json<'_>, base: &str) -> Option<String> {
         "settings" => Some(text("user_id").unwrap_or_else(|| "settings".to_owned())),
         _ => text("id"),
     }
-}
-
-fn side<'e>(
-    stream: &'static str,
-    key: &str,
-    member: &Member<'_>,
-    element: &'e [u8],
-    extra: Value,
-) -> Vec<Capture<'e>> {
-    let mut header =
-        Map::from_iter([("stream".to_owned(), Value::from(stream)), ("key".to_owned(), Value::from(key))]);
-    header.extend(member.modified.map(|at| ("at".to_owned(), Value::from(at.rfc3339()))));
-    if let Value::Object(extra) = extra {
-        header.extend(extra);
-    }
-    vec![Capture {
-        path: format!("{stream}/{}.json-seq", path_part(key)),
-        store: "side files",
-        reader: "side",
-        header,
-        body: ElementBody::Text(element.into()),
-        counts: false,
-    }]
 }
 
 /// Parts that hold data of the person and that the export says it has.

@@ -7,7 +7,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "chatgpt",
     label: "ChatGPT",
     route: "chatgpt",
-    reader_version: 5,
+    reader_version: 6,
     summary: "conversations with ChatGPT, from data exports or live through your own browser",
     setup_hint: "in ChatGPT open Settings > Data controls > Export data (the download link arrives by email and expires after 24 hours), then run `annals import FILE.zip`; or log in once with `annals connect chatgpt`",
     default_homes: &[],

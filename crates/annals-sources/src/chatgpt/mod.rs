@@ -43,7 +43,7 @@ impl Source for ChatGpt {
             "conversation" => Box::new(conversation::ConversationReader::default()),
             "file" => Box::new(files::FileReader::default()),
             "listing" => Box::new(listing::ListingReader),
-            "side" => Box::new(sidecar::SideReader::default()),
+            "side" => Box::new(sidecar::reader()),
             _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
         }
     }

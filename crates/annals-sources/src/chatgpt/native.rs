@@ -88,6 +88,7 @@ pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
         }
     }
     let fields = [
+        ("id", Value::from(&*node_id)),
         ("node_id", Value::from(node_id)),
         ("parent_node_id", parent.and_then(Json::text).map(Value::from).unwrap_or_default()),
         ("conversation_id", Value::from(session)),

@@ -21,12 +21,17 @@ mod tape;
 mod transcript;
 mod turns;
 
-use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
 
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
 use crate::json::{Json, Line};
-use crate::{Choice, FileContext, Home, LineIds, Reader, Recorder, Settings, Source};
+use crate::{
+    AgentClient, Choice, FileContext, Home, LineIds, Reader, Recorder, ServerForm, ServerList, Settings,
+    Source,
+};
 use annals_core::{Block, Manifest};
 
 pub struct ClaudeCode;
@@ -54,7 +59,14 @@ impl Source for ClaudeCode {
         });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };
-        let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links, without };
+        let home = |root, prefix| Home {
+            root,
+            prefix,
+            choice: choice.clone(),
+            follows_links,
+            without,
+            ..Home::default()
+        };
         let folders = settings.list("CLAUDE_CONFIG_DIR").into_iter();
         let mut homes: Vec<Home> = folders.map(|folder| home(folder.into(), "")).collect();
         if let Some(projects) = settings.get("CLAUDE_CODE_PROJECTS_DIR") {
@@ -75,6 +87,22 @@ impl Source for ClaudeCode {
 
     fn logical_path(&self, path: &str) -> String {
         path.to_owned()
+    }
+
+    fn agent_client(&self, settings: &dyn Settings) -> Option<AgentClient> {
+        let chosen = settings.list("CLAUDE_CONFIG_DIR").into_iter().next().map(PathBuf::from);
+        let (root, file) = match chosen {
+            Some(root) => (root.clone(), root.join(".claude.json")),
+            None => {
+                let user = settings.user_home()?;
+                (user.join(".claude"), user.join(".claude.json"))
+            }
+        };
+        // The servers of all projects are listed only in the file that also has the account.
+        let entry = |command: &str, arguments: &[String]| json!({"type": "stdio", "command": command, "args": arguments, "env": {}});
+        let form = ServerForm::Json { key: "mcpServers", entry };
+        let servers = Some(ServerList { file, form, holds_credentials: true });
+        Some(AgentClient { servers, skills: Some(root.join("skills")) })
     }
 
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {

@@ -23,14 +23,14 @@ mod streams;
 mod tape;
 mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
 use crate::json::{Json, Line};
-use crate::{FileContext, Home, Reader, Recorder, Settings, Source};
+use crate::{AgentClient, FileContext, Home, Reader, Recorder, ServerForm, ServerList, Settings, Source};
 use annals_core::{Block, Manifest};
 
 pub struct CodexCli;
@@ -67,6 +67,16 @@ impl Source for CodexCli {
             Some(rest) => format!("rollout-{}", rest.strip_suffix(".zst").unwrap_or(rest)),
             None => path.to_owned(),
         }
+    }
+
+    fn agent_client(&self, settings: &dyn Settings) -> Option<AgentClient> {
+        let root: PathBuf = match settings.get("CODEX_HOME") {
+            Some(root) => root.into(),
+            None => settings.user_home()?.join(".codex"),
+        };
+        let form = ServerForm::Toml { key: "mcp_servers" };
+        let servers = Some(ServerList { file: root.join("config.toml"), form, holds_credentials: false });
+        Some(AgentClient { servers, skills: Some(root.join("skills")) })
     }
 
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {

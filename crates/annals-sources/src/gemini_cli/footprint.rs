@@ -55,7 +55,24 @@ const RULES: &[Rule] = &[
     Rule::authored("agents/**", "agents", "authored", "agents written by the user"),
     Rule::authored("skills/**", "skills", "authored", "skills written or installed by the user"),
     Rule::authored("policies/**", "settings", "authored", "approvals given by the user"),
-    Rule::left_out("extensions", "extensions", "code of extensions"),
+    rules::PACKAGES,
+    Rule::authored("extensions/*/gemini-extension.json", "extensions", "authored", "manifests of extensions"),
+    Rule::authored("extensions/*/*.md", "extensions", "authored", "instructions of extensions"),
+    // A folder is entered if a rule before `left_out` names it.
+    Rule::authored(
+        "extensions/*/{commands,agents,skills}",
+        "extensions",
+        "authored",
+        "commands, agents and skills of extensions",
+    ),
+    Rule::authored(
+        "extensions/*/{commands,agents,skills}/**",
+        "extensions",
+        "authored",
+        "commands, agents and skills of extensions",
+    ),
+    Rule::left_out("extensions/*/**", "extensions", "code of extensions"),
+    Rule::left_out("extensions/*.json", "machinery", "which extensions are enabled"),
     Rule::authored(
         "{settings,keybindings}.json",
         "settings",
@@ -77,11 +94,6 @@ const RULES: &[Rule] = &[
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
     rules::NAMED_CREDENTIALS,
     Rule::authored("*.md", "instructions", "authored", "instructions for every session"),
-    Rule::left_out(
-        "**/{.git,node_modules,__pycache__,.venv}",
-        "caches",
-        "repositories and installed packages",
-    ),
     rules::UNKNOWN,
 ];
 

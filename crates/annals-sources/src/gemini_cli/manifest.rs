@@ -1,12 +1,12 @@
 //! The manifest of Gemini CLI: its settings, its streams, and what of the platform it covers.
 
-use super::authored::{CHECKPOINT, PROJECTS};
 use super::footprint::FOOTPRINT;
+use crate::gemini_family::streams::{CHECKPOINTS, HISTORY};
 use crate::home::streams::{
-    AGENTS, COMMANDS, INSTRUCTIONS, MEMORY, MESSAGES, PLANS, SESSIONS, SETTINGS, SKILLS, SUB_AGENTS,
-    TOOL_CALLS, TOOL_OUTPUTS, transcript, variable,
+    AGENTS, COMMANDS, EXTENSIONS, INSTRUCTIONS, MEMORY, MESSAGES, PLANS, PROJECTS, SESSIONS, SETTINGS,
+    SKILLS, SUB_AGENTS, TOOL_CALLS, TOOL_OUTPUTS, variable,
 };
-use annals_core::{Family, Field, Manifest, Rows, Semantics, Stream, Surface, ValueKind};
+use annals_core::{Manifest, Stream, Surface, ValueKind};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "gemini_cli",
@@ -39,26 +39,8 @@ const STREAMS: &[Stream] = &[
     TOOL_CALLS,
     SUB_AGENTS,
     TOOL_OUTPUTS,
-    transcript(
-        "history",
-        "every prompt typed in the interactive client, including those of deleted sessions",
-        Rows::Records,
-        Semantics::AppendOnly,
-        "at",
-        &[
-            Field::new("sessionId", "string", "session"),
-            Field::new("messageId", "integer", "number of the prompt in its session"),
-            Field::new("type", "string|null", "always user"),
-            Field::preview("message", "string", "what was typed", "records … --key KEY --full"),
-            Field::new("timestamp", "string", "RFC 3339 UTC"),
-        ],
-    ),
-    Stream::mutable_records(
-        "checkpoints",
-        "conversations saved with /chat save",
-        Family::Authored,
-        CHECKPOINT,
-    ),
+    HISTORY,
+    CHECKPOINTS,
     INSTRUCTIONS,
     COMMANDS,
     AGENTS,
@@ -66,7 +48,8 @@ const STREAMS: &[Stream] = &[
     PLANS,
     MEMORY,
     SETTINGS,
-    Stream::mutable_records("projects", "directories that sessions ran in", Family::Settings, PROJECTS),
+    EXTENSIONS,
+    PROJECTS,
 ];
 
 const SURFACE: &[Surface] = &[
@@ -83,7 +66,11 @@ const SURFACE: &[Surface] = &[
     Surface::collected("skills", "skills"),
     Surface::collected("plans", "plans"),
     Surface::collected("auto-memory", "memory_notes"),
-    Surface::omitted("extensions", "code of third parties"),
+    Surface::partial(
+        "extensions",
+        "extensions",
+        "manifests, instructions, commands, agents and skills; not their code",
+    ),
     Surface::collected("settings and policies", "settings"),
     Surface::collected("projects", "projects"),
     Surface::partial(

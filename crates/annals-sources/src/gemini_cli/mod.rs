@@ -1,32 +1,23 @@
 //! Gemini CLI: chats of every version, sub-agents, prompt log, saved conversations and authored files.
 
-mod authored;
-mod blocks;
-mod call_lines;
-mod calls;
-mod chat;
-mod chat_calls;
-mod drift;
-mod files;
 mod footprint;
-mod logs;
 mod manifest;
-mod people;
-mod projects;
 mod tape;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use crate::gemini_family::{authored, blocks, calls, chat, logs, projects};
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
+use crate::home::places::{Names, place};
 use crate::json::{Json, Line};
-use crate::{FileContext, Home, Reader, Recorder, Settings, Source};
+use crate::{AgentClient, FileContext, Home, Reader, Recorder, ServerForm, ServerList, Settings, Source};
 use annals_core::{Block, Manifest};
 
 pub struct GeminiCli;
 
-const NAMES: authored::Names =
-    authored::Names { folder: "/.gemini/", extension_manifest: "/gemini-extension.json" };
+const NAMES: Names =
+    Names { folder: "/.gemini/", extensions: "extensions", extension_manifest: "/gemini-extension.json" };
 
 impl Source for GeminiCli {
     fn manifest(&self) -> &'static Manifest {
@@ -38,6 +29,14 @@ impl Source for GeminiCli {
         let user = settings.get("GEMINI_CLI_HOME").map(Into::into).or_else(|| settings.user_home());
         let root = user.map(|user| user.join(".gemini"));
         root.into_iter().map(|root| Home { root, ..Home::default() }).collect()
+    }
+
+    fn agent_client(&self, settings: &dyn Settings) -> Option<AgentClient> {
+        let root = self.homes(settings).into_iter().next()?.root;
+        let entry = |command: &str, arguments: &[String]| json!({"command": command, "args": arguments});
+        let form = ServerForm::Json { key: "mcpServers", entry };
+        let servers = Some(ServerList { file: root.join("settings.json"), form, holds_credentials: false });
+        Some(AgentClient { servers, skills: Some(root.join("skills")) })
     }
 
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {
@@ -52,7 +51,7 @@ impl Source for GeminiCli {
                 Box::new(WholeFileReader::new("tool_outputs", key.clone(), file).of_session(session))
             }
             "authored" => {
-                let (stream, key) = authored::place(&file.path, &NAMES);
+                let (stream, key) = place(&file.path, &NAMES);
                 Box::new(WholeFileReader::new(stream, key, file))
             }
             _ => Box::new(KeptReader),
@@ -64,7 +63,7 @@ impl Source for GeminiCli {
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
-        authored::record(stream, key, NAMES.folder, bytes)
+        authored::record(stream, key, &NAMES, bytes)
     }
 
     fn response_id(&self, line: &[u8]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Converts chats of Gemini CLI to tapes.
 
-use super::call_lines;
+use crate::gemini_family::call_lines;
 use crate::json::{Json, Line};
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::FileWork;

@@ -12,4 +12,9 @@ pub const PRIVATE_KEYS: Rule =
 /// Before the rule that keeps Markdown at the top of a home.
 pub const NAMED_CREDENTIALS: Rule =
     Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials");
+pub const PACKAGES: Rule = Rule::left_out(
+    "**/{.git,node_modules,__pycache__,.venv}",
+    "caches",
+    "repositories and installed packages",
+);
 pub const UNKNOWN: Rule = Rule::unknown("**", "files of unknown kind");

@@ -23,6 +23,16 @@ pub const MESSAGES: Stream = transcript(
     MESSAGE,
 );
 
+/// Messages of conversations that branch.
+pub const BRANCHING_MESSAGES: Stream = transcript(
+    "messages",
+    "one row per prompt, answer of the model, or injected text, on any branch",
+    Rows::Messages,
+    Semantics::AppendOnly,
+    "at",
+    BRANCHING_MESSAGE,
+);
+
 pub const TOOL_CALLS: Stream = transcript(
     "tool_calls",
     "one row per call, with its result",
@@ -90,6 +100,29 @@ pub const SETTINGS: Stream = Stream::mutable_records(
     ],
 );
 
+pub const EXTENSIONS: Stream = Stream::mutable_records(
+    "extensions",
+    "manifests of extensions",
+    Family::Settings,
+    &[
+        Field::new("id", "string", "path of the manifest"),
+        Field::new("name", "string|null", "name of the extension"),
+        Field::new("extension_version", "string|null", "version of the extension"),
+        Field::new("manifest", "object|null", "complete content, environment values masked"),
+        Field::new("unreadable", "string|null", "why the manifest could not be read"),
+    ],
+);
+
+pub const PROJECTS: Stream = Stream::mutable_records(
+    "projects",
+    "directories that sessions ran in",
+    Family::Settings,
+    &[
+        Field::new("id", "string", "the file"),
+        Field::new("projects", "object", "directories, with the client's name or trust for each"),
+    ],
+);
+
 pub const DOCUMENT: &[Field] = &[
     Field::new("id", "string", "name, with its repository before a #"),
     Field::new("name", "string|null", "from the front matter, or the file name"),
@@ -142,6 +175,20 @@ const MESSAGE: &[Field] = &[
     Field::new("at", "string|null", "time of the message"),
     Field::new("model", "string|null", "model that answered"),
     Field::new("copied", "boolean", "copied from another place, where it is counted"),
+    Field::preview("blocks", "array", "text, thinking, image and event blocks", WHOLE),
+    Field::new("native", "object", "other fields, as the client wrote them"),
+];
+
+const BRANCHING_MESSAGE: &[Field] = &[
+    Field::new("id", "string", "derived from the client's ids; stable across copies and rebuilds"),
+    Field::new("session_id", "string", "session"),
+    Field::new("role", "string", "user, assistant or system"),
+    Field::new("kind", "string", "prompt, answer, injected, summary, notice, agent, command or result"),
+    Field::new("at", "string|null", "time of the message"),
+    Field::new("model", "string|null", "model that answered"),
+    Field::new("copied", "boolean", "copied from another place, where it is counted"),
+    Field::new("children_ids", "array", "ids of the following messages, one per branch"),
+    Field::new("on_current_branch", "boolean", "on the branch that the client shows"),
     Field::preview("blocks", "array", "text, thinking, image and event blocks", WHOLE),
     Field::new("native", "object", "other fields, as the client wrote them"),
 ];

@@ -5,6 +5,7 @@
 //! equal bytes are captured once.
 
 pub(crate) mod captures;
+pub(crate) mod side;
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -256,10 +256,10 @@ impl<'a> Json<'a> {
         }
         let mut at = 0;
         while at < limit {
-            at += match inner[at] {
-                b'\\' if inner.get(at + 1) == Some(&b'u') => 6,
-                b'\\' => 2,
-                _ => 1,
+            at = match memchr::memchr(b'\\', &inner[at..limit]) {
+                Some(found) if inner.get(at + found + 1) == Some(&b'u') => at + found + 6,
+                Some(found) => at + found + 2,
+                None => limit,
             };
         }
         at = at.min(inner.len());

@@ -20,7 +20,7 @@ const RULES: &[Rule] = &[
     ),
     Rule::authored("prompts/**", "prompts", "authored", "prompts written by the user"),
     Rule::authored("skills/**", "skills", "authored", "skills written or installed by the user"),
-    Rule::left_out("**/{.git,node_modules}", "caches", "repositories and installed packages"),
+    rules::PACKAGES,
     Rule::authored("extensions/**", "extensions", "authored", "programs written by the user"),
     Rule::authored("themes/**", "settings", "authored", "colours"),
     Rule::authored(

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
 use crate::json::{Json, Line};
-use crate::{FileContext, Home, LineIds, Reader, Recorder, Settings, Source};
+use crate::{AgentClient, FileContext, Home, LineIds, Reader, Recorder, Settings, Source};
 use annals_core::{Block, Manifest};
 
 pub struct Pi;
@@ -27,6 +27,12 @@ impl Source for Pi {
         let root = settings.get("PI_CODING_AGENT_DIR").map(Into::into);
         let root = root.or_else(|| settings.user_home().map(|user| user.join(".pi/agent")));
         root.into_iter().map(|root| Home { root, ..Home::default() }).collect()
+    }
+
+    /// The client has no MCP servers, only skills.
+    fn agent_client(&self, settings: &dyn Settings) -> Option<AgentClient> {
+        let root = self.homes(settings).into_iter().next()?.root;
+        Some(AgentClient { servers: None, skills: Some(root.join("skills")) })
     }
 
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {

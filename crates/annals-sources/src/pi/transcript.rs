@@ -1,22 +1,23 @@
 //! Reads sessions line by line: messages, calls with their results, usage with the client's own cost.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::blocks::content_text;
 use super::files::FileCall;
-use crate::home::title::{in_a_line, title_of};
-use crate::json::{Json, Line, Object, unescape};
+use crate::home::calls::{OpenCall, OpenCalls, title_of_call, touches};
+use crate::home::drift::each_unknown;
+use crate::home::title::title_of;
+use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Operation, Role,
-    SessionFacts, Span, Tally, Time, Tokens, Touch, Usage, Verdict,
+    SessionFacts, Span, Tally, Time, Tokens, Usage, Verdict,
 };
 
-/// How many calls may wait for a result.
-const OPEN_CALLS: usize = 512;
+/// The fields of arguments that say most, the most telling first.
+const TITLES: &[&str] = &["command", "path", "pattern", "query", "url"];
 
 const LINE: &[&str] = &["type", "id", "parentId", "timestamp"];
 const FIELDS: &[(&str, &[&str])] = &[
@@ -74,15 +75,7 @@ struct State {
     /// When the session started: a fork has lines from before it.
     started: Option<Time>,
     cost: f64,
-    calls: VecDeque<OpenCall>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OpenCall {
-    id: String,
-    offset: u64,
-    name: String,
-    arguments: String,
+    calls: OpenCalls,
 }
 
 /// One line and what its envelope says.
@@ -308,31 +301,17 @@ impl TranscriptReader {
             call_id: id.clone(),
             name: name.as_str().into(),
             kind: kind_of(&name),
-            title: arguments.map(call_title).unwrap_or_default(),
+            title: arguments.map(|arguments| title_of_call(arguments, TITLES)).unwrap_or_default(),
             parent: None,
             message: Some(line.span.offset),
             model,
         }));
-        if self.state.calls.len() >= OPEN_CALLS {
-            self.state.calls.pop_front();
-        }
-        // What was written or replaced is in the call; the result needs the rest.
-        let needed = arguments.filter(|_| name != "write").map(|arguments| {
-            let short = arguments.bytes().len() <= 20_000;
-            short.then(|| String::from_utf8_lossy(arguments.bytes()).into_owned())
-        });
-        let path = arguments.and_then(|arguments| arguments.get("path"));
-        let arguments = needed.flatten().unwrap_or_else(|| match path {
-            Some(path) => format!("{{\"path\":{}}}", String::from_utf8_lossy(path.bytes())),
-            None => "{}".to_owned(),
-        });
-        self.state.calls.push_back(OpenCall { id, offset: span.offset, name, arguments });
+        self.state.calls.push(id, span.offset, name, arguments, "path");
     }
 
     fn result(&mut self, line: &SessionLine<'_>, message: &Object<'_>, out: &mut Vec<Item>) {
         let id = message.get_text("toolCallId").unwrap_or_default();
-        let open = self.state.calls.iter().rposition(|call| *call.id == *id);
-        let Some(call) = open.and_then(|at| self.state.calls.remove(at)) else {
+        let Some(call) = self.state.calls.take(&id) else {
             out.push(self.message(line, Role::User, MessageKind::Result));
             return;
         };
@@ -358,22 +337,12 @@ impl TranscriptReader {
         let Some(arguments) = Json::parse(call.arguments.as_bytes()).map(Json::object) else { return };
         let folder = self.state.facts.cwd.as_deref();
         let on = FileCall { name: &call.name, arguments: &arguments, result: Some(message), folder };
-        let touch = |path: String, operation: Operation, before, after| {
-            let (session, call) = (self.session.clone(), call.offset);
-            Item::Touch(Touch { session, call, path, operation, before, after })
+        let operation = match call.name.as_str() {
+            "write" | "edit" => Some(Operation::Update),
+            "read" => Some(Operation::Read),
+            _ => None,
         };
-        let work = on.work();
-        if work.is_empty() {
-            let operation = match call.name.as_str() {
-                "write" | "edit" => Operation::Update,
-                "read" => Operation::Read,
-                _ => return,
-            };
-            out.extend(on.path().map(|path| touch(path, operation, None, None)));
-        }
-        for work in work {
-            out.push(touch(work.path, work.operation, work.before.range, work.after.range));
-        }
+        touches(&self.session, call.offset, on.work(), on.path().zip(operation), out);
     }
 
     fn row(&self, line: &SessionLine<'_>, role: Role, kind: MessageKind) -> Message {
@@ -427,30 +396,12 @@ fn kind_of(name: &str) -> CallKind {
     }
 }
 
-/// The word of the arguments that says most.
-fn call_title(arguments: Json<'_>) -> String {
-    let names = ["command", "path", "pattern", "query", "url"];
-    let word = names.iter().find_map(|name| arguments.get(name).filter(|value| value.is_string()));
-    match word {
-        Some(word) => in_a_line(&word.head(2_000)),
-        None => in_a_line(&String::from_utf8_lossy(&arguments.bytes()[..arguments.bytes().len().min(400)])),
-    }
-}
-
 /// A failed command ends with its code; one that was aborted has none.
 fn exit_code(text: &str, ok: bool) -> Option<i64> {
     if ok {
         return Some(0);
     }
     text.lines().next_back()?.trim().strip_prefix("Command exited with code ")?.parse().ok()
-}
-
-fn each_unknown(object: &Object<'_>, known: &[&[&str]], what: &str, out: &mut Vec<Item>) {
-    for (name, _) in object.fields() {
-        if !known.iter().any(|names| names.iter().any(|known| known.as_bytes() == *name)) {
-            out.push(Item::Drift(format!("{what} field {}", unescape(name))));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{DatabaseCopy, Unreadable, columns, kind, quote, read_rows};
+use super::rows::{columns, kind, read_rows};
+use super::{BINARY, ForeignDatabase, Unreadable, broken, quote};
 use crate::error::Result;
 
 /// What a database needs besides the rows of captured tables, so that its client opens it.
@@ -22,8 +23,11 @@ pub struct ForeignSchema {
     /// The statements that created its objects: tables, then indexes, views and triggers.
     pub tables: Vec<ForeignObject>,
     pub others: Vec<ForeignObject>,
-    /// Columns with binary values, by table: rows have these as hexadecimal text.
+    /// Columns with binary values, by table: rows that are documents have these as hexadecimal text.
     pub binary: BTreeMap<String, BTreeSet<String>>,
+    /// Names of documents that are lines of rows of several tables.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub documents: BTreeSet<String>,
     /// Rows of tables in which the client notes the state of the database itself, such as its migrations.
     pub rows: BTreeMap<String, Vec<Map<String, Value>>>,
 }
@@ -34,29 +38,29 @@ pub struct ForeignObject {
     pub sql: String,
 }
 
-/// Reads the schema from a copy in `scratch`, with the rows of the tables in `state`. Values of `captured` tables are
-/// checked for their types.
-pub fn read_schema(
-    database: &Path,
-    name: &str,
-    captured: &[&str],
-    state: &[&str],
-    scratch: &Path,
-) -> std::result::Result<ForeignSchema, Unreadable> {
-    let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
-    let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
-    let connection = copy.open().map_err(|error| broken(&error))?;
-    let mut schema =
-        schema_of(&connection, name, &[captured, state].concat()).map_err(|error| broken(&error))?;
-    for table in state {
-        let columns = plain_columns(&connection, table).map_err(|error| broken(&error))?;
-        if !columns.is_empty() {
-            let rows = read_rows(&connection, table, &columns, &[0])?.into_iter();
-            let rows = rows.filter_map(|row| serde_json::from_str(&row.document).ok()).collect();
-            schema.rows.insert((*table).to_owned(), rows);
+impl ForeignDatabase {
+    /// The schema of the database at the path `name` of a home, with the rows of the tables in `state`. Values of
+    /// `captured` tables are checked for their types.
+    pub fn schema(
+        &self,
+        name: &str,
+        captured: &[&str],
+        state: &[&str],
+    ) -> std::result::Result<ForeignSchema, Unreadable> {
+        self.limit_time();
+        let connection = &self.connection;
+        let mut schema = schema_of(connection, name, &[captured, state].concat()).map_err(broken)?;
+        for table in state {
+            let columns = plain_columns(connection, table).map_err(broken)?;
+            if !columns.is_empty() {
+                let rows = read_rows(connection, table, &columns, &[0])?.into_iter();
+                let rows = rows.filter_map(|row| serde_json::from_str(&row.document).ok()).collect();
+                schema.rows.insert((*table).to_owned(), rows);
+            }
         }
+        self.check_consistent()?;
+        if schema.tables.is_empty() { Err(Unreadable::NoTable) } else { Ok(schema) }
     }
-    if schema.tables.is_empty() { Err(Unreadable::NoTable) } else { Ok(schema) }
 }
 
 fn schema_of(connection: &Connection, name: &str, tables: &[&str]) -> rusqlite::Result<ForeignSchema> {
@@ -176,7 +180,13 @@ fn cell(value: &Value, is_binary: bool) -> Cell {
             Some(bytes) => Cell::Blob(bytes),
             None => Cell::Text(text.clone()),
         },
-        Value::Array(_) | Value::Object(_) => Cell::Text(value.to_string()),
+        Value::Object(fields) => {
+            match fields.get(BINARY).and_then(Value::as_str).and_then(annals_core::from_hex) {
+                Some(bytes) => Cell::Blob(bytes),
+                None => Cell::Text(value.to_string()),
+            }
+        }
+        Value::Array(_) => Cell::Text(value.to_string()),
     }
 }
 
@@ -186,8 +196,8 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::{read_schema, write_database};
-    use crate::foreign::read_table;
+    use super::write_database;
+    use crate::foreign::ForeignDatabase;
 
     #[expect(clippy::disallowed_methods, reason = "a client's database")]
     fn open(path: &Path) -> Connection {
@@ -216,10 +226,9 @@ mod tests {
             .unwrap();
         drop(client);
         let scratch = folder.path().join("scratch");
-        let schema =
-            read_schema(&theirs, "a.sqlite", &["parent", "child"], &["state", "none"], &scratch).unwrap();
-        let rows =
-            |database: &Path, table: &str, key: &str| read_table(database, table, key, &scratch).unwrap();
+        let read = |database: &Path| ForeignDatabase::open(database, &scratch).unwrap();
+        let schema = read(&theirs).schema("a.sqlite", &["parent", "child"], &["state", "none"]).unwrap();
+        let rows = |database: &Path, table: &str, key: &str| read(database).rows(table, key).unwrap();
         write_database(&ours, &schema, |emit| {
             for table in ["child", "parent"] {
                 for row in rows(&theirs, table, "id") {
@@ -240,8 +249,7 @@ mod tests {
         let types = "select group_concat(typeof(\"odd name\") || typeof(bytes) || typeof(loose)) from parent";
         assert_eq!(one(types), "realblobtext,nullnullinteger");
         assert_eq!(one("select cast(user_version as text) from pragma_user_version"), "7");
-        let again =
-            read_schema(&ours, "a.sqlite", &["parent", "child"], &["state", "none"], &scratch).unwrap();
+        let again = read(&ours).schema("a.sqlite", &["parent", "child"], &["state", "none"]).unwrap();
         assert_eq!(again.others, schema.others);
         assert_eq!(again.rows, schema.rows);
     }

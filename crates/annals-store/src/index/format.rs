@@ -169,6 +169,11 @@ impl<'b> BlockReader<'b> {
         &self.term
     }
 
+    /// The number of passages that contain the term.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     pub(crate) fn passages(&self, out: &mut Vec<u32>) {
         let mut numbers = self.numbers;
         let mut passage = 0u32;

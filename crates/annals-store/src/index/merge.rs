@@ -121,6 +121,29 @@ impl Writer<'_> {
         stale.into_iter().try_for_each(|segment| self.merge(&[segment]))
     }
 
+    /// Rewrites every segment that has dead passages, so that nothing of them is left.
+    pub(crate) fn drop_dead_passages(&mut self) -> Result<()> {
+        let epochs = self.epochs()?;
+        let mut statement =
+            self.transaction.prepare_cached(sql!("select id, table_data from search_segment"))?;
+        let mut rows = statement.query([])?;
+        let (mut dead, mut stale) = (Vec::new(), Vec::new());
+        while let Some(row) = rows.next()? {
+            let table = row.get_ref(1)?.as_blob().unwrap_or_default();
+            let alive = |doc: &Doc| epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+            let (all, alive) = (read_docs(table).count(), read_docs(table).filter(alive).count());
+            if alive == 0 {
+                dead.push(row.get::<_, i64>(0)?);
+            } else if alive < all {
+                stale.push(row.get::<_, i64>(0)?);
+            }
+        }
+        drop(rows);
+        drop(statement);
+        self.remove_segments(&dead)?;
+        stale.into_iter().try_for_each(|segment| self.merge(&[segment]))
+    }
+
     fn remove_segments(&self, segments: &[i64]) -> Result<()> {
         for segment in segments {
             for text in [

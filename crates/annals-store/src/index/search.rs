@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::{OptionalExtension, params};
 
-use super::format::{BlockReader, Doc, read_docs};
+use super::format::Doc;
+use super::lists::{Epochs, GroupList};
+use crate::arrangement::OWN_NAME;
 use crate::error::Result;
 use crate::{Archive, Store, sql};
 use annals_core::{FileId, PassageKind, Raw, SessionId};
 
-/// Terms that a prefix may expand to.
-const MOST_TERMS: usize = 5_000;
 /// Up to this many hits, epochs are read per file; beyond, reading those of all files is cheaper.
 const FEW: usize = 1_000;
 
@@ -19,6 +19,10 @@ const FEW: usize = 1_000;
 pub struct TermGroup {
     pub terms: Vec<Vec<u8>>,
     pub prefixes: Vec<Vec<u8>>,
+    /// Other forms of the word, which count for less than the word itself.
+    pub forms: Vec<Vec<u8>>,
+    /// Every term with this stem is such a form.
+    pub stem: Option<String>,
 }
 
 /// What passages must contain, and what they must not.
@@ -39,90 +43,92 @@ pub struct TermQuery {
 }
 
 /// A matching passage.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassageHit {
     pub session: SessionId,
     pub file: FileId,
     pub offset: u64,
     pub kind: PassageKind,
     pub minutes: i64,
-    /// Sum of the rarities of the groups that it contains.
-    pub weight: f32,
     /// One bit per group that it contains.
     pub held: u64,
+    /// One bit per group whose word it contains as typed, not only in another form.
+    pub exact: u64,
     /// Base-2 logarithm of the number of terms.
     pub length: u8,
 }
 
-impl Archive<'_> {
-    /// Matching passages with their scores, unordered: all, or at least the `most` best. Also returns whether
-    /// these are all.
-    pub fn passages(
-        &self,
-        query: &TermQuery,
-        most: usize,
-        score: impl Fn(&PassageHit) -> f32,
-    ) -> Result<(Vec<(f32, PassageHit)>, bool)> {
+/// The passages that match a query: their lists, read once and visited as often as needed.
+pub struct Matches<'a> {
+    index: &'a Store,
+    query: &'a TermQuery,
+    visible: Option<HashSet<FileId>>,
+    calls: Option<HashSet<(FileId, i64)>>,
+    segments: Vec<SegmentLists>,
+    epochs: Epochs,
+}
+
+/// The passages of a segment that contain each group.
+struct SegmentLists {
+    segment: i64,
+    passages: usize,
+    groups: Vec<GroupList>,
+    excluded: Vec<Vec<u32>>,
+}
+
+impl<'a> Archive<'a> {
+    pub fn matches(&self, query: &'a TermQuery) -> Result<Matches<'a>> {
         let (index, visible) = (self.store(), self.visible_files()?);
-        let segments = index.segments()?;
-        let all: i64 = segments.iter().map(|(_, count)| count).sum();
-        // Read all lists first: the rarity of a term depends on all segments.
-        let mut found: Vec<Vec<Vec<u32>>> = Vec::with_capacity(segments.len());
-        let mut counts = vec![0usize; query.groups.len()];
-        for (segment, _) in &segments {
-            let mut lists = Vec::with_capacity(query.groups.len());
-            for (group, count) in query.groups.iter().zip(&mut counts) {
-                let list = index.list(*segment, group)?;
-                *count += list.len();
-                lists.push(list);
+        let all = index.segments()?;
+        let (mut segments, mut postings) = (Vec::with_capacity(all.len()), 0);
+        for (segment, passages) in &all {
+            let mut groups = Vec::with_capacity(query.groups.len());
+            for group in &query.groups {
+                let list = index.group_list(*segment, group)?;
+                postings += list.exact.len() + list.forms.len();
+                groups.push(list);
             }
-            found.push(lists);
+            let held = groups.iter().filter(|list| !list.exact.is_empty() || !list.forms.is_empty()).count();
+            if held < query.least || held == 0 && !query.groups.is_empty() {
+                continue;
+            }
+            let excluded = query.excluded.iter().map(|group| index.list(*segment, group));
+            let excluded = excluded.collect::<Result<_>>()?;
+            let passages = usize::try_from(*passages).unwrap_or(0);
+            segments.push(SegmentLists { segment: *segment, passages, groups, excluded });
         }
-        let rarity: Vec<f32> =
-            counts.iter().map(|count| (1.0 + all as f32 / (*count as f32 + 1.0)).ln()).collect();
-        let few = !counts.is_empty() && counts.iter().sum::<usize>() <= FEW;
-        let mut epochs = match few {
+        let few = !query.groups.is_empty() && postings <= FEW;
+        let epochs = match few {
             true => Epochs::Cached(HashMap::new()),
             false => Epochs::All(index.search_epochs()?),
         };
         let calls = match query.of_calls.as_slice() {
             [] => None,
-            groups => Some(index.calls_with(groups, &segments)?),
+            groups => Some(index.calls_with(groups, &all)?),
         };
-        let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
-        let (mut hits, mut matches, mut complete) = (Vec::new(), SegmentMatches::default(), true);
-        for ((segment, count), lists) in segments.iter().zip(&found) {
-            let held = lists.iter().filter(|list| !list.is_empty()).count();
-            if held < query.least || held == 0 && !query.groups.is_empty() {
-                continue;
+        Ok(Matches { index, query, visible, calls, segments, epochs })
+    }
+
+    /// Matching passages with their scores, unordered: all, or at least the `most` best. Also returns whether
+    /// these are all.
+    pub fn passages(
+        &self,
+        query: &'a TermQuery,
+        most: usize,
+        score: impl Fn(&PassageHit) -> f32,
+    ) -> Result<(Vec<(f32, PassageHit)>, bool)> {
+        let better = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
+            right.total_cmp(left).then(b.minutes.cmp(&a.minutes)).then(a.offset.cmp(&b.offset))
+        };
+        let (mut hits, mut complete) = (Vec::new(), true);
+        self.matches(query)?.visit(None, |hit| {
+            hits.push((score(hit), *hit));
+            if hits.len() > 2 * most {
+                complete = false;
+                hits.select_nth_unstable_by(most, better);
+                hits.truncate(most);
             }
-            matches.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
-            for excluded in &query.excluded {
-                matches.exclude(&index.list(*segment, excluded)?);
-            }
-            matches.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
-            // Passages of a file are adjacent.
-            let mut last = (FileId::default(), 0);
-            index.visit_docs(*segment, &matches.seen, |doc, seen| {
-                if doc.file != last.0 {
-                    last = (doc.file, index.epoch_of(doc.file, &mut epochs)?);
-                }
-                // An output in a separate file is matched with its call only when it is read.
-                let apart = doc.kind == PassageKind::Output.stored();
-                let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.offset)));
-                let alive = last.1 == doc.epoch && (apart || of_calls);
-                let is_visible = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
-                if let Some(hit) = hit(query, doc, seen).filter(|_| alive && is_visible) {
-                    hits.push((score(&hit), hit));
-                }
-                if hits.len() > 2 * most {
-                    complete = false;
-                    hits.select_nth_unstable_by(most, better);
-                    hits.truncate(most);
-                }
-                Ok(())
-            })?;
-        }
+        })?;
         Ok((hits, complete))
     }
 
@@ -151,13 +157,44 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions whose title contains every one of these words, ignoring case, with their titles.
+    /// What ties in a ranking are ordered by: the same in every archive of the same homes.
+    pub fn session_name(&self, session: SessionId) -> Result<Option<String>> {
+        let mut statement = self.prepare(sql!(
+            "select session.key || ' ' || instance.source || ' ' || instance.root from session
+             join instance on instance.id = session.instance where session.id = $1 and {visible}"
+        ))?;
+        Ok(statement.query_row(params![session], |row| row.get(0)).optional()?)
+    }
+
+    /// The number of prompts and answers of a session, and its title.
+    pub fn session_outline(&self, session: SessionId) -> Result<Option<(i64, Option<Raw>)>> {
+        let mut statement = self.prepare(sql!(
+            "select user_messages + assistant_messages, title from session
+             join instance on instance.id = session.instance where session.id = $1 and {visible}"
+        ))?;
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get(0)?, row.get::<_, Option<String>>(1)?.map(|title| Raw::new(title.into_bytes()))))
+        };
+        Ok(statement.query_row(params![session], read).optional()?)
+    }
+
+    /// The number of sessions that have messages, of agents too.
+    pub fn count_all_sessions(&self) -> Result<usize> {
+        let mut statement = self.prepare(sql!(
+            "select count(*) from session join instance on instance.id = session.instance
+             where {visible} and session.messages > 0"
+        ))?;
+        Ok(usize::try_from(statement.query_row([], |row| row.get::<_, i64>(0))?).unwrap_or(0))
+    }
+
+    /// Sessions whose name, or else title, contains every one of these words, ignoring case, with that text.
     pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<(SessionId, Raw)>> {
+        let heading = format!("coalesce({OWN_NAME}, title)");
         let conditions: Vec<String> = (1..=words.len())
-            .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
+            .map(|number| format!("{heading} like '%' || ?{number} || '%' escape '\\'"))
             .collect();
         let text = format!(
-            "select session.id, title from session join instance on instance.id = session.instance
+            "select session.id, {heading} from session join instance on instance.id = session.instance
              where {{visible}} and {} order by session.id limit 500",
             conditions.join(" and ")
         );
@@ -181,155 +218,44 @@ impl Archive<'_> {
     }
 }
 
-/// The index is shared by all homes: callers must filter results by visible files.
-impl Store {
-    /// Files and places of calls that contain every one of these groups.
-    fn calls_with(&self, groups: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(FileId, i64)>> {
-        let mut calls: Option<HashSet<(FileId, i64)>> = None;
-        for one in groups {
-            let mut with = HashSet::new();
-            for (segment, _) in segments {
-                let list = self.list(*segment, one)?;
-                if list.is_empty() {
-                    continue;
-                }
-                let seen: Vec<PassageMatch> = list.into_iter().map(PassageMatch::new).collect();
-                self.visit_docs(*segment, &seen, |doc, _| {
-                    with.insert((doc.file, doc.offset));
-                    Ok(())
-                })?;
-            }
-            calls = Some(match calls {
-                Some(before) => before.intersection(&with).copied().collect(),
-                None => with,
-            });
-        }
-        Ok(calls.unwrap_or_default())
-    }
-
-    pub(crate) fn segments(&self) -> Result<Vec<(i64, i64)>> {
-        let mut statement =
-            self.connection.prepare_cached(sql!("select id, passages from search_segment order by id"))?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Visits the passages in `seen`. Reads the table of the segment up to the last of them.
-    fn visit_docs(
-        &self,
-        segment: i64,
-        seen: &[PassageMatch],
-        mut visit: impl FnMut(&Doc, &PassageMatch) -> rusqlite::Result<()>,
+impl Matches<'_> {
+    /// Visits every matching passage, or those of some sessions. The order is that of the index.
+    pub fn visit(
+        &mut self,
+        sessions: Option<&HashSet<SessionId>>,
+        mut visit: impl FnMut(&PassageHit),
     ) -> Result<()> {
-        if seen.is_empty() {
-            return Ok(());
-        }
-        let mut statement =
-            self.connection.prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
-        statement.query_row(params![segment], |row| {
-            let mut seen = seen.iter().peekable();
-            for (number, doc) in read_docs(row.get_ref(0)?.as_blob().unwrap_or_default()).enumerate() {
-                match seen.peek() {
-                    Some(next) if next.passage as usize == number => visit(&doc, next)?,
-                    Some(_) => continue,
-                    None => break,
-                }
-                seen.next();
+        let mut matches = SegmentMatches::default();
+        for lists in &self.segments {
+            matches.fill(lists.passages, &lists.groups);
+            for excluded in &lists.excluded {
+                matches.exclude(excluded);
             }
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    pub(crate) fn search_epochs(&self) -> Result<HashMap<FileId, i64>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    fn epoch_of(&self, file: FileId, epochs: &mut Epochs) -> rusqlite::Result<i64> {
-        let known = match epochs {
-            Epochs::All(known) => return Ok(known.get(&file).copied().unwrap_or(0)),
-            Epochs::Cached(known) => known,
-        };
-        if let Some(epoch) = known.get(&file) {
-            return Ok(*epoch);
-        }
-        let mut statement =
-            self.connection.0.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
-        let found = statement.query_row(params![file], |row| row.get(0)).optional()?.unwrap_or(0);
-        known.insert(file, found);
-        Ok(found)
-    }
-
-    /// Passages of a segment that contain any term of the group, sorted.
-    fn list(&self, segment: i64, group: &TermGroup) -> Result<Vec<u32>> {
-        let mut passages = Vec::new();
-        for term in &group.terms {
-            self.exact(segment, term, &mut passages)?;
-        }
-        for prefix in &group.prefixes {
-            self.beginning(segment, prefix, &mut passages)?;
-        }
-        if group.terms.len() + group.prefixes.len() > 1 || !group.prefixes.is_empty() {
-            passages.sort_unstable();
-            passages.dedup();
-        }
-        Ok(passages)
-    }
-
-    fn exact(&self, segment: i64, term: &[u8], passages: &mut Vec<u32>) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select data from search_block where segment = $1 and first_term <= $2
-             order by first_term desc limit 1"
-        ))?;
-        statement
-            .query_row(params![segment, term], |row| {
-                let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
-                while reader.advance() && reader.term() <= term {
-                    if reader.term() == term {
-                        reader.passages(passages);
-                    }
+            let least = self.query.least;
+            matches.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= least);
+            // Passages of a file are adjacent.
+            let mut last = (FileId::default(), 0);
+            self.index.visit_docs(lists.segment, &matches.seen, |doc, seen| {
+                if sessions.is_some_and(|sessions| !sessions.contains(&doc.session)) {
+                    return Ok(());
+                }
+                if doc.file != last.0 {
+                    last = (doc.file, self.index.epoch_of(doc.file, &mut self.epochs)?);
+                }
+                // An output in a separate file is matched with its call only when it is read.
+                let apart = doc.kind == PassageKind::Output.stored();
+                let of_calls =
+                    self.calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.offset)));
+                let alive = last.1 == doc.epoch && (apart || of_calls);
+                let is_visible = self.visible.as_ref().is_none_or(|files| files.contains(&doc.file));
+                if let Some(hit) = hit(self.query, doc, seen).filter(|_| alive && is_visible) {
+                    visit(&hit);
                 }
                 Ok(())
-            })
-            .optional()?;
-        Ok(())
-    }
-
-    fn beginning(&self, segment: i64, prefix: &[u8], passages: &mut Vec<u32>) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select data from search_block where segment = $1
-             and first_term >= coalesce((select max(first_term) from search_block
-                                         where segment = $1 and first_term <= $2), $2)
-             order by first_term"
-        ))?;
-        let mut rows = statement.query(params![segment, prefix])?;
-        let mut terms = 0;
-        while let Some(row) = rows.next()? {
-            let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
-            while reader.advance() {
-                if reader.term().starts_with(prefix) {
-                    reader.passages(passages);
-                    terms += 1;
-                } else if reader.term() > prefix {
-                    return Ok(());
-                }
-                if terms >= MOST_TERMS {
-                    return Ok(());
-                }
-            }
+            })?;
         }
         Ok(())
     }
-}
-
-/// Epochs of files: of all, or of those requested so far.
-enum Epochs {
-    All(HashMap<FileId, i64>),
-    Cached(HashMap<FileId, i64>),
 }
 
 /// The passages of a segment that contain any group.
@@ -340,45 +266,52 @@ struct SegmentMatches {
 }
 
 #[derive(Clone, Copy, Default)]
-struct PassageMatch {
-    passage: u32,
-    weight: f32,
+pub(super) struct PassageMatch {
+    pub passage: u32,
     held: u64,
+    exact: u64,
     excluded: bool,
 }
 
 impl PassageMatch {
-    fn new(passage: u32) -> PassageMatch {
+    pub fn new(passage: u32) -> PassageMatch {
         PassageMatch { passage, ..PassageMatch::default() }
     }
 
-    fn add_group(&mut self, number: usize, rarity: f32) {
-        self.weight += rarity;
-        self.held |= 1 << number.min(63);
+    fn add_group(&mut self, number: usize, exact: bool) {
+        let bit = 1 << number.min(63);
+        self.held |= bit;
+        self.exact |= if exact { bit } else { 0 };
     }
 }
 
 impl SegmentMatches {
-    fn fill(&mut self, passages: usize, lists: &[Vec<u32>], rarity: &[f32]) {
+    fn fill(&mut self, passages: usize, groups: &[GroupList]) {
         self.seen.clear();
-        let lists = lists.iter().zip(rarity).enumerate().filter(|(_, (list, _))| !list.is_empty());
-        let held: usize = lists.clone().map(|(_, (list, _))| list.len()).sum();
+        let lists = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(number, group)| [(number, true, &group.exact), (number, false, &group.forms)]);
+        let lists = lists.filter(|(_, _, list)| !list.is_empty());
+        let held: usize = lists.clone().map(|(_, _, list)| list.len()).sum();
         // One entry per passage if many match or there are no groups; otherwise only for those that match.
         if held == 0 || held > passages / 8 && lists.clone().count() > 1 {
             self.seen.extend((0..passages as u32).map(PassageMatch::new));
-            for (number, (list, rarity)) in lists {
+            for (number, exact, list) in lists {
                 for passage in list {
                     if let Some(seen) = self.seen.get_mut(*passage as usize) {
-                        seen.add_group(number, *rarity);
+                        seen.add_group(number, exact);
                     }
                 }
             }
+            // Without groups every passage matches.
+            self.seen.retain(|seen| seen.held > 0 || held == 0);
             return;
         }
-        for (number, (list, rarity)) in lists {
+        for (number, exact, list) in lists {
             self.seen.extend(list.iter().map(|passage| {
                 let mut seen = PassageMatch::new(*passage);
-                seen.add_group(number, *rarity);
+                seen.add_group(number, exact);
                 seen
             }));
         }
@@ -386,8 +319,8 @@ impl SegmentMatches {
         self.seen.dedup_by(|next, before| {
             let same = next.passage == before.passage;
             if same {
-                before.weight += next.weight;
                 before.held |= next.held;
+                before.exact |= next.exact;
             }
             same
         });
@@ -415,8 +348,8 @@ fn hit(query: &TermQuery, doc: &Doc, seen: &PassageMatch) -> Option<PassageHit> 
         offset: doc.offset as u64,
         kind,
         minutes: doc.minutes,
-        weight: seen.weight,
         held: seen.held,
+        exact: seen.exact,
         length: doc.length,
     })
 }

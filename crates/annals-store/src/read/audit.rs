@@ -154,6 +154,10 @@ impl Archive<'_> {
                 "select count(distinct record.key) from record join instance on instance.id = record.instance
                  where instance.source = ?1 and {visible} and record.stream = ?2"
             }
+            Rows::Arrangement => {
+                "select count(*) from arrangement where holder = {holder} and newest = 1
+                 and ?1 is not null and ?2 is not null"
+            }
         };
         Ok(self.prepare(text)?.query_row(params![source, stream], |row| row.get(0))?)
     }

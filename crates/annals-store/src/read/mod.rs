@@ -1,8 +1,11 @@
 //! Queries: rows as they are stored, text as `Raw`.
 
 pub(crate) mod audit;
+pub(crate) mod export;
 pub(crate) mod library;
+pub(crate) mod overview;
 pub(crate) mod pages;
+pub(crate) mod period;
 pub(crate) mod records;
 pub(crate) mod sessions;
 pub(crate) mod steps;
@@ -376,6 +379,11 @@ pub(crate) fn tokens(row: &Row<'_>, at: usize) -> rusqlite::Result<Tokens> {
 
 pub(crate) fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {
     Ok(Span { offset: row.get::<_, i64>(at)? as u64, length: row.get::<_, i64>(at + 1)? as u64 })
+}
+
+/// A byte offset.
+pub(crate) fn offset(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(at)? as u64)
 }
 
 fn optional_span(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Span>> {

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 use serde_json::json;
 
 use super::transcript::Stretch;
 use super::usage::{UsageSum, usage_sum};
 use super::{
     CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, RECORD_COLUMNS, RecordRow, TouchRow, call_row,
-    message_row, record_row, touch_row,
+    message_row, offset, record_row, touch_row,
 };
 use crate::error::Result;
 use crate::{Archive, sql};
@@ -308,10 +308,6 @@ impl Archive<'_> {
         }
         Ok(agents)
     }
-}
-
-fn offset(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(at)? as u64)
 }
 
 /// Groups rows by place, keeping their order.

@@ -20,7 +20,7 @@ pub struct RowPlace(pub i64, pub i64, pub i64);
 #[derive(Debug, Clone, Copy)]
 pub struct RowsQuery<'q> {
     pub source: &'q str,
-    /// The id of a session, the key of a message, or the key or id of a call.
+    /// The id of a session, or the key or the client's id of a message or call.
     pub key: Option<&'q str>,
     /// Only rows of the session with this id.
     pub session: Option<&'q str>,
@@ -35,6 +35,8 @@ pub struct RemovedRow {
     pub id: i64,
     pub session: String,
     pub key: ContentKey,
+    /// The client's own id, where messages have one.
+    pub name: Option<String>,
     pub at: Option<Time>,
 }
 
@@ -96,7 +98,8 @@ impl Archive<'_> {
     ) -> Result<()> {
         let key = query.key.map(|key| ContentKey::from_hex(key).unwrap_or(ContentKey::of(&[key.as_bytes()])));
         let text = format!(
-            "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
+            "{MESSAGES} where instance.source = ?1 and {{visible}} 
+             and (?2 is null or message.key = ?2 or message.key in (select key from node_name where name = ?7))
              and (message.session, message.file, message.byte_offset) > (?3, ?4, ?5)
              and (?6 is null or session.key = ?6) {}
              and not exists (select 1 from message twin where twin.key = message.key
@@ -107,7 +110,8 @@ impl Archive<'_> {
         );
         let mut statement = self.prepare(&text)?;
         let RowPlace(session, file, offset) = query.after;
-        let values = params![query.source, key.map(ContentKey::stored), session, file, offset, query.session];
+        let key = key.map(ContentKey::stored);
+        let values = params![query.source, key, session, file, offset, query.session, query.key];
         each(statement.query(values)?, message_row, visit)
     }
 
@@ -120,7 +124,8 @@ impl Archive<'_> {
         let hex = query.key.and_then(ContentKey::from_hex).map(ContentKey::stored);
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS} where instance.source = ?1 and {{visible}}
-             and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
+             and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3
+                  or tool_call.key in (select key from node_name where name = ?2))
              and (tool_call.session, tool_call.file, tool_call.byte_offset) > (?4, ?5, ?6)
              and (?7 is null or session.key = ?7) {}
              and not exists (select 1 from tool_call twin where twin.key = tool_call.key
@@ -167,8 +172,9 @@ impl Archive<'_> {
         after: i64,
     ) -> Result<Vec<RemovedRow>> {
         let mut statement = self.prepare(sql!(
-            "select removed.id, removed.session, removed.key, removed.at
+            "select removed.id, removed.session, removed.key, removed.at, node_name.name
              from removed join instance on instance.id = removed.instance
+             left join node_name on node_name.key = removed.key and removed.kind > 0
              where instance.source = $1 and removed.kind = $2 and removed.changed > $3 and removed.id > $4
              and {visible} order by removed.id limit 1000"
         ))?;
@@ -178,6 +184,7 @@ impl Archive<'_> {
                 session: row.get(1)?,
                 key: ContentKey::from_stored(row.get(2)?),
                 at: time(row, 3)?,
+                name: row.get(4)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

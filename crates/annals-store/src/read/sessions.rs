@@ -3,9 +3,19 @@
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::{optional_raw, raw, time};
+use crate::arrangement::{HIDDEN, OWN_NAME, TAGGED, has_value};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{InstanceId, Raw, Role, Scope, SessionId, Tally, Time, Tokens};
+use annals_core::{ArrangedField, InstanceId, Raw, Role, Scope, SessionId, Tally, Time, Tokens};
+
+/// What happens to hidden sessions. A session that is asked for by its id is never left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hiding {
+    #[default]
+    LeftOut,
+    Included,
+    Only,
+}
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -23,6 +33,10 @@ pub struct SessionFilter {
     /// Only the session with this row id.
     pub row: Option<SessionId>,
     pub model: Option<String>,
+    /// Any of these working directories, and everything below them; all if empty.
+    pub projects: Vec<String>,
+    /// Any of these models; all if empty.
+    pub models: Vec<String>,
     /// Words of the title, the working directory or the branch.
     pub words: Option<String>,
     pub with_agents: bool,
@@ -37,6 +51,15 @@ pub struct SessionFilter {
     pub archived: Option<bool>,
     /// Only sessions that the client has deleted.
     pub only_gone: bool,
+    pub hiding: Hiding,
+    /// Only sessions with a star, on themselves or on a message.
+    pub starred: bool,
+    /// Only sessions with a note, on themselves or on a message.
+    pub noted: bool,
+    /// All of these tags must be on the session, on one of its messages or on its project.
+    pub tags: Vec<String>,
+    /// Only homes of this machine.
+    pub machine: Option<String>,
     /// Not these rows: what matches in them is masked.
     pub without: Vec<SessionId>,
 }
@@ -49,6 +72,8 @@ pub struct SessionTexts {
     pub title: Option<Raw>,
     pub cwd: Option<Raw>,
     pub git_branch: Option<Raw>,
+    /// The name that a person gave it.
+    pub name: Option<Raw>,
 }
 
 /// Where a page starts: after the last row of the previous page.
@@ -181,7 +206,7 @@ impl Archive<'_> {
     pub fn session_texts(&self, filter: &SessionFilter) -> Result<Vec<SessionTexts>> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
-            "select session.id, session.key, title, cwd, git_branch
+            "select session.id, session.key, title, cwd, git_branch, {OWN_NAME}
              from session join instance on instance.id = session.instance where {{visible}} and {conditions}"
         );
         let mut statement = self.prepare(&text)?;
@@ -193,6 +218,7 @@ impl Archive<'_> {
                 title: optional_raw(row, 2)?,
                 cwd: optional_raw(row, 3)?,
                 git_branch: optional_raw(row, 4)?,
+                name: optional_raw(row, 5)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -230,6 +256,23 @@ impl Archive<'_> {
                  where session.id = $1 and {visible}"
         ))?;
         Ok(statement.query_row(params![session], |row| row.get(0)).optional()?)
+    }
+
+    /// The working directory of a session.
+    pub fn session_cwd(&self, session: SessionId) -> Result<Option<Raw>> {
+        let mut statement =
+            self.prepare(sql!("select cwd from session where id = $1 and {visible_session}"))?;
+        Ok(statement.query_row(params![session], |row| optional_raw(row, 0)).optional()?.flatten())
+    }
+
+    /// The ids of all sessions in order, sub-agents included.
+    pub fn session_keys(&self) -> Result<Vec<String>> {
+        let mut statement = self.prepare(sql!(
+            "select distinct session.key from session join instance on instance.id = session.instance
+             where {visible} order by 1"
+        ))?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Whether other sessions were started by this one.
@@ -284,12 +327,28 @@ impl Archive<'_> {
     }
 }
 
+/// A session that ran in a directory or below it.
+const BELOW: &str = "(cwd = # or substr(cwd, 1, length(#) + 1) = # || '/')";
+/// A session that used a model.
+const USED: &str = "models like '%\"' || # || '\"%' escape '\\'";
+
 /// Sorts after every real time.
 const NO_TIME: i64 = i64::MIN + 1;
 
 pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     let mut conditions = vec!["1 = 1".to_owned()];
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    for (condition, list) in [(BELOW, &filter.projects), (USED, &filter.models)] {
+        if !list.is_empty() {
+            let parameters = list.iter().map(|value| {
+                let value =
+                    if condition == USED { like_text(value) } else { value.trim_end_matches('/').to_owned() };
+                values.push(Box::new(value));
+                condition.replace('#', &format!("?{}", values.len()))
+            });
+            conditions.push(format!("({})", parameters.collect::<Vec<_>>().join(" or ")));
+        }
+    }
     let mut add = |condition: &str, value: Box<dyn ToSql>| {
         values.push(value);
         conditions.push(condition.replace('#', &format!("?{}", values.len())));
@@ -297,9 +356,11 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
     if let Some(source) = &filter.source {
         add("instance.source = #", Box::new(source.clone()));
     }
+    if let Some(machine) = &filter.machine {
+        add("instance.machine = #", Box::new(machine.clone()));
+    }
     if let Some(project) = &filter.project {
-        let project = project.trim_end_matches('/').to_owned();
-        add("(cwd = # or substr(cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
+        add(BELOW, Box::new(project.trim_end_matches('/').to_owned()));
     }
     if let Some(since) = filter.since {
         add("last_at >= #", Box::new(since.micros()));
@@ -326,14 +387,17 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
         add("session.id = #", Box::new(row));
     }
     if let Some(model) = &filter.model {
-        add("models like '%\"' || # || '\"%' escape '\\'", Box::new(like_text(model)));
+        add(USED, Box::new(like_text(model)));
     }
     if let Some(words) = &filter.words {
         for word in words.split_whitespace() {
-            let columns = ["title", "cwd", "git_branch", "session.key"];
+            let columns = ["title", "cwd", "git_branch", "session.key", OWN_NAME];
             let columns = columns.map(|column| format!("lower({column}) like '%' || # || '%' escape '\\'"));
             add(&format!("({})", columns.join(" or ")), Box::new(like_text(&word.to_lowercase())));
         }
+    }
+    for tag in &filter.tags {
+        add(TAGGED, Box::new(tag.clone()));
     }
     if let Some(parent) = &filter.parent {
         add("parent = #", Box::new(parent.clone()));
@@ -344,6 +408,18 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
     if !filter.without.is_empty() {
         let rows: Vec<String> = filter.without.iter().map(SessionId::to_string).collect();
         conditions.push(format!("session.id not in ({})", rows.join(", ")));
+    }
+    let is_asked_for = filter.row.is_some() || filter.id.is_some() || filter.exact_id.is_some();
+    match filter.hiding {
+        Hiding::LeftOut if !is_asked_for => conditions.push(format!("not {HIDDEN}")),
+        Hiding::Only => conditions.push(HIDDEN.into()),
+        Hiding::LeftOut | Hiding::Included => {}
+    }
+    if filter.starred {
+        conditions.push(has_value(ArrangedField::Star));
+    }
+    if filter.noted {
+        conditions.push(has_value(ArrangedField::Note));
     }
     if filter.only_gone {
         conditions.push("gone_at is not null".into());

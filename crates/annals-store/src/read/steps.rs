@@ -65,10 +65,14 @@ impl Archive<'_> {
     /// The number of the step that has this key, or that the call with this key belongs to.
     pub fn step_of_key(&self, session: SessionId, key: ContentKey) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
-            "select file, byte_offset from message where key = $2 and session = $1 and {visible_session}
-             union all
-             select file, coalesce(message, byte_offset) from tool_call
-             where key = $2 and session = $1 and {visible_session} limit 1"
+            // A document and its later form have the same steps; those that count are shown.
+            "select found.file, found.step from
+                 (select file, byte_offset as step, copied from message
+                  where key = $2 and session = $1 and {visible_session}
+                  union all
+                  select file, coalesce(message, byte_offset), copied from tool_call
+                  where key = $2 and session = $1 and {visible_session}) found
+             order by found.copied limit 1"
         ))?;
         let found = statement
             .query_row(params![session, key.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
@@ -154,6 +158,14 @@ impl Archive<'_> {
         );
         let mut statement = self.prepare(text)?;
         let rows = statement.query_map(params![limit], |row| super::raw(row, 0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Machines whose homes are archived, ordered by name.
+    pub fn machines(&self) -> Result<Vec<Raw>> {
+        let mut statement =
+            self.prepare(sql!("select distinct machine from instance where {visible} order by 1"))?;
+        let rows = statement.query_map([], |row| super::raw(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

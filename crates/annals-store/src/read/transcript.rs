@@ -158,7 +158,10 @@ impl Archive<'_> {
                  from record join instance on instance.id = record.instance join file on file.id = record.file
                  where record.id = (select newest.id from record newest where newest.file = $1 and newest.byte_offset = $2
                                     order by newest.file_version desc, newest.id desc limit 1)
-                 and record.deleted_at is null and {visible}"
+                 and record.deleted_at is null and {visible}
+                 and not exists (select 1 from record later where later.instance = record.instance
+                                 and later.stream = record.stream and later.key = record.key
+                                 and later.version > record.version)"
             ),
         )?;
         let row = statement.query_row(params![file, offset as i64], |row| {

@@ -1,5 +1,7 @@
 //! Queries about branching conversations: their nodes, parents before children.
 
+use std::collections::HashMap;
+
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
@@ -26,6 +28,17 @@ impl Archive<'_> {
              where session = $1 and {visible_session} order by file, position"
         ))?;
         let rows = statement.query_map(params![session], node_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The client's own ids of the nodes of a session.
+    pub fn node_names(&self, session: SessionId) -> Result<HashMap<ContentKey, String>> {
+        let mut statement = self.prepare(sql!(
+            "select node.key, node_name.name from node join node_name on node_name.key = node.key
+             where session = $1 and {visible_session}"
+        ))?;
+        let rows = statement
+            .query_map(params![session], |row| Ok((ContentKey::from_stored(row.get(0)?), row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -1,12 +1,16 @@
 //! Queries about tokens and tools: sums, the responses behind them, calls and files.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Row, ToSql, params};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::{optional_raw, span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, FileId, Operation, Raw, Scope, SessionId, Span, Time, Tokens};
+use annals_core::{
+    CallKind, FileId, Operation, Raw, Scope, SessionId, Span, Time, Tokens, day_number, is_utc,
+};
 
 /// What sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -35,7 +39,10 @@ pub struct UsageSum {
     /// A session, model, project or source; `None` for days and if unknown.
     pub group: Option<Raw>,
     pub source: String,
+    /// In UTC: prices change at its midnight.
     pub day: i64,
+    /// The day that people mean, in their time zone if it was asked for.
+    pub shown_day: i64,
     pub model: Option<String>,
     pub prompt_class: i64,
     pub responses: i64,
@@ -53,6 +60,27 @@ pub struct ResponseFilter {
     pub project: Option<String>,
     pub since_day: Option<i64>,
     pub until_day: Option<i64>,
+    /// From this moment on.
+    pub since: Option<Time>,
+    /// Before this moment.
+    pub until: Option<Time>,
+    /// Any of these models; all if empty.
+    pub models: Vec<String>,
+    /// Any of these working directories, and everything below them; all if empty.
+    pub projects: Vec<String>,
+    /// Count days in the time zone that people mean, not in UTC.
+    pub local_days: bool,
+    /// Only homes of this machine.
+    pub machine: Option<String>,
+}
+
+impl ResponseFilter {
+    /// Sums are kept by days of UTC; anything else has to be summed up from responses.
+    fn needs_responses(&self, by: UsageBy) -> bool {
+        let is_midnight = |time: &Time| *time == Time::from_day(time.day());
+        let whole_days = self.since.iter().chain(&self.until).all(is_midnight);
+        !whole_days || self.local_days && by == UsageBy::Day && !is_utc()
+    }
 }
 
 /// One response, or a copy of one.
@@ -77,13 +105,17 @@ pub struct ResponseRow {
 pub struct CallFilter<'f> {
     pub source: &'f str,
     pub since: Time,
+    /// Before this moment.
+    pub until: Time,
     pub project: Option<&'f str>,
+    pub machine: Option<&'f str>,
 }
 
 impl CallFilter<'_> {
     /// Values in the order of the parameters of a query.
-    fn values(&self) -> (&str, i64, Option<&str>) {
-        (self.source, self.since.micros(), self.project.map(|project| project.trim_end_matches('/')))
+    fn values(&self) -> (&str, i64, Option<&str>, i64, Option<&str>) {
+        let project = self.project.map(|project| project.trim_end_matches('/'));
+        (self.source, self.since.micros(), project, self.until.micros(), self.machine)
     }
 }
 
@@ -107,6 +139,9 @@ const SUMS: &str = "cast(sum(responses) as bigint), cast(sum(usage_sum.input) as
     cast(sum(usage_sum.cache_write) as bigint), cast(sum(usage_sum.cache_write_hour) as bigint),
     cast(sum(usage_sum.reasoning) as bigint)";
 
+/// The order of sums: shown day, day, group, source, model and prompt class.
+type SumOrder = (i64, i64, Vec<u8>, String, Option<String>, i64);
+
 impl Archive<'_> {
     pub fn usage_sums(&self, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
         let group = match by {
@@ -116,6 +151,9 @@ impl Archive<'_> {
             UsageBy::Session => "session.key",
             UsageBy::Source => "instance.source",
         };
+        if filter.needs_responses(by) {
+            return self.sum_responses(group, filter);
+        }
         let (conditions, values) = conditions(filter, "usage_sum");
         let text = format!(
             "select {group}, instance.source, usage_sum.day, name.text, prompt_class, {SUMS}
@@ -130,6 +168,47 @@ impl Archive<'_> {
         let mut sums = rows.collect::<rusqlite::Result<Vec<UsageSum>>>()?;
         self.subtract_twins(&mut sums, group, filter)?;
         Ok(sums)
+    }
+
+    /// The same sums from the responses themselves, for stretches of time and days that are not those of UTC.
+    fn sum_responses(&self, group: &str, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
+        let (conditions, values) = conditions(filter, "usage");
+        let twins = if self.store().has_members()? { " and not {twin:usage}" } else { "" };
+        let text = format!(
+            "select {group}, instance.source, usage.at, name.text, usage.input, usage.output, usage.cache_read,
+                    usage.cache_write, usage.cache_write_hour, usage.reasoning
+             from session join usage on usage.session = session.id
+             join instance on instance.id = session.instance left join name on name.id = usage.model
+             where usage.copied = 0{twins} and {{visible}}{conditions}"
+        );
+        let mut statement = self.prepare(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let mut rows = statement.query(values.as_slice())?;
+        let mut sums: BTreeMap<SumOrder, UsageSum> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let (group, source, model) =
+                (optional_raw(row, 0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(3)?);
+            let (at, tokens) = (time(row, 2)?, super::tokens(row, 4)?);
+            let day = at.map_or(0, Time::day);
+            let shown_day = if filter.local_days { at.map_or(0, day_number) } else { day };
+            let prompt_class = tokens.prompt_class();
+            let order = row.get_ref(0)?.as_bytes_or_null().ok().flatten().unwrap_or_default().to_vec();
+            let sum = sums
+                .entry((shown_day, day, order, source.clone(), model.clone(), prompt_class))
+                .or_insert_with(|| UsageSum {
+                    group,
+                    source,
+                    day,
+                    shown_day,
+                    model,
+                    prompt_class,
+                    responses: 0,
+                    tokens: Tokens::default(),
+                });
+            sum.responses += 1;
+            sum.tokens += tokens;
+        }
+        Ok(sums.into_values().collect())
     }
 
     /// Subtracts responses that several members have, and that count for another one.
@@ -245,11 +324,12 @@ impl Archive<'_> {
              join tool_call on tool_call.session = session.id
              where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and coalesce(tool_call.at, session.last_at, $2) < $4 and ($5 is null or instance.machine = $5)
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
         let mut statement = self.prepare(text)?;
-        let (source, since, project) = filter.values();
-        let mut rows = statement.query(params![source, since, project])?;
+        let (source, since, project, until, machine) = filter.values();
+        let mut rows = statement.query(params![source, since, project, until, machine])?;
         while let Some(row) = rows.next()? {
             visit(CallTally {
                 name: NameId(row.get(0)?),
@@ -276,11 +356,12 @@ impl Archive<'_> {
                   and tool_call.byte_offset = file_touch.byte_offset
              where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and coalesce(tool_call.at, session.last_at, $2) < $4 and ($5 is null or instance.machine = $5)
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
         let mut statement = self.prepare(text)?;
-        let (source, since, project) = filter.values();
-        let mut rows = statement.query(params![source, since, project])?;
+        let (source, since, project, until, machine) = filter.values();
+        let mut rows = statement.query(params![source, since, project, until, machine])?;
         while let Some(row) = rows.next()? {
             visit(NameId(row.get(0)?), Operation::from_stored(row.get(1)?));
         }
@@ -295,9 +376,21 @@ impl Archive<'_> {
     }
 }
 
+/// A session that ran in a directory or below it.
+const BELOW: &str = "(session.cwd = # or substr(session.cwd, 1, length(#) + 1) = # || '/')";
+
 fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSql>>) {
     let mut text = String::new();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    for (condition, list) in [(BELOW, &filter.projects), ("name.text = #", &filter.models)] {
+        if !list.is_empty() {
+            let parameters = list.iter().map(|value| {
+                values.push(Box::new(value.trim_end_matches('/').to_owned()));
+                condition.replace('#', &format!("?{}", values.len()))
+            });
+            text.push_str(&format!(" and ({})", parameters.collect::<Vec<_>>().join(" or ")));
+        }
+    }
     let mut add = |condition: &str, value: Box<dyn ToSql>| {
         values.push(value);
         text.push_str(" and ");
@@ -306,6 +399,9 @@ fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSq
     if let Some(source) = &filter.source {
         add("instance.source = #", Box::new(source.clone()));
     }
+    if let Some(machine) = &filter.machine {
+        add("instance.machine = #", Box::new(machine.clone()));
+    }
     if let Some(session) = filter.session {
         add(&format!("{table}.session = #"), Box::new(session));
     }
@@ -313,8 +409,7 @@ fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSq
         add("name.text = #", Box::new(model.clone()));
     }
     if let Some(project) = &filter.project {
-        let project = project.trim_end_matches('/').to_owned();
-        add("(session.cwd = # or substr(session.cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
+        add(BELOW, Box::new(project.trim_end_matches('/').to_owned()));
     }
     // Sums have days, responses have times.
     let day = |day: i64| if table == "usage" { Time::from_day(day).micros() } else { day };
@@ -325,6 +420,15 @@ fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSq
     if let Some(until) = filter.until_day {
         add(&format!("{column} < #"), Box::new(day(until)));
     }
+    let moment = |time: Time| if table == "usage" { time.micros() } else { time.day() };
+    if let Some(since) = filter.since {
+        add(&format!("{column} >= #"), Box::new(moment(since)));
+        // Older sessions are skipped without reading their responses.
+        add("coalesce(session.last_at, #) >= #", Box::new(since.micros()));
+    }
+    if let Some(until) = filter.until {
+        add(&format!("{column} < #"), Box::new(moment(until)));
+    }
     (text, values)
 }
 
@@ -333,6 +437,7 @@ pub(crate) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
         group: optional_raw(row, 0)?,
         source: row.get(1)?,
         day: row.get(2)?,
+        shown_day: row.get(2)?,
         model: row.get(3)?,
         prompt_class: row.get(4)?,
         responses: row.get(5)?,

@@ -33,17 +33,22 @@ pub(crate) fn next_commit(transaction: &Transaction<'_>) -> Result<i64> {
     Ok(last.unwrap_or(0) + 1)
 }
 
+/// Remembers the number of the commit.
+pub(crate) fn save_commit(transaction: &Transaction<'_>, commit: i64) -> Result<()> {
+    let mut statement = transaction.prepare_cached(sql!(
+        "insert into setting (name, value) values ('commits', $1)
+         on conflict (name) do update set value = excluded.value"
+    ))?;
+    statement.execute(params![commit])?;
+    Ok(())
+}
+
 impl Writer<'_> {
     pub(crate) fn save_commit(&mut self) -> Result<()> {
         if std::mem::take(&mut self.removed_rows) {
             self.prune_removed()?;
         }
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into setting (name, value) values ('commits', $1)
-             on conflict (name) do update set value = excluded.value"
-        ))?;
-        statement.execute(params![self.commit])?;
-        Ok(())
+        save_commit(&self.transaction, self.commit)
     }
 
     /// Records that the rows of a file of a session, or one of them, are about to be removed.
@@ -83,6 +88,7 @@ impl Writer<'_> {
         drop(statement);
         // A session with this name that reappears in this transaction gets another row.
         self.sessions.retain(|(of, known), _| *of != instance || known.as_ref() != key);
+        self.session = None;
         self.removed_rows = true;
         Ok(())
     }

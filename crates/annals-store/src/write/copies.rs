@@ -294,7 +294,7 @@ impl Writer<'_> {
         key: ContentKey,
         session: SessionId,
     ) -> Result<Option<CopyCandidate>> {
-        let mut statement = self.transaction.prepare_cached(&select_by_key(table, 0))?;
+        let mut statement = self.transaction.prepare_cached(select_by_key(table, false))?;
         let found = statement
             .query_row(params![key.stored(), session], |row| {
                 Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
@@ -304,7 +304,7 @@ impl Writer<'_> {
     }
 
     fn copies(&self, table: &'static str, key: ContentKey, session: SessionId) -> Result<Vec<CopyCandidate>> {
-        let mut statement = self.transaction.prepare_cached(&select_by_key(table, 1))?;
+        let mut statement = self.transaction.prepare_cached(select_by_key(table, true))?;
         let rows = statement.query_map(params![key.stored(), session], |row| {
             Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?;
@@ -396,12 +396,31 @@ fn candidate(
     CopyCandidate { session, file, offset, inherited, at: at.map(Time::from_micros) }
 }
 
-fn select_by_key(table: &str, copied: u8) -> String {
-    format!(
-        "select session, file, byte_offset, inherited, at from {table} where key = ?1 and copied = {copied}
-         and (select home.member from session other join instance home on home.id = other.instance
-              where other.id = {table}.session)
-             is not distinct from
-             (select home.member from session own join instance home on home.id = own.instance where own.id = ?2)"
-    )
+/// Selects rows by their key, among the homes of the member whose session `$2` is.
+macro_rules! by_key {
+    ($table:literal, $copied:literal) => {
+        sql!(concat!(
+            "select session, file, byte_offset, inherited, at from ",
+            $table,
+            " where key = $1 and copied = ",
+            $copied,
+            " and (select home.member from session other join instance home on home.id = other.instance
+                   where other.id = ",
+            $table,
+            ".session)
+              is not distinct from
+              (select home.member from session own join instance home on home.id = own.instance where own.id = $2)"
+        ))
+    };
+}
+
+fn select_by_key(table: &str, copied: bool) -> &'static str {
+    match (table, copied) {
+        ("message", false) => by_key!("message", 0),
+        ("message", true) => by_key!("message", 1),
+        ("tool_call", false) => by_key!("tool_call", 0),
+        ("tool_call", true) => by_key!("tool_call", 1),
+        (_, false) => by_key!("usage", 0),
+        (_, true) => by_key!("usage", 1),
+    }
 }

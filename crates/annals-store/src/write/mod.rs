@@ -58,6 +58,8 @@ pub struct Writer<'s> {
     pub(crate) transaction: Transaction<'s>,
     pub(crate) now: Time,
     sessions: HashMap<(InstanceId, Arc<str>), SessionId>,
+    /// The session that was asked for last: most rows are of the same one.
+    session: Option<(InstanceId, Arc<str>, SessionId)>,
     words: HashMap<Arc<str>, i64>,
     pub(crate) deltas: HashMap<SessionId, Delta>,
     pub(crate) usage_deltas: HashMap<UsagePlace, UsageDelta>,
@@ -102,6 +104,7 @@ impl Store {
             transaction,
             now,
             sessions: HashMap::new(),
+            session: None,
             words: HashMap::new(),
             deltas: HashMap::new(),
             usage_deltas: HashMap::new(),
@@ -273,8 +276,13 @@ impl Writer<'_> {
     pub fn flush(&mut self) -> Result<()> {
         self.update_sessions()?;
         self.write_index()?;
-        self.sessions.clear();
+        self.forget_sessions();
         Ok(())
+    }
+
+    fn forget_sessions(&mut self) {
+        self.sessions.clear();
+        self.session = None;
     }
 
     /// Updates sessions and totals from the rows, and commits.
@@ -297,7 +305,7 @@ impl Writer<'_> {
              insert into setting (name, value) values ('rebuilds', 1)
              on conflict (name) do update set value = setting.value + 1",
         )?;
-        self.sessions.clear();
+        self.forget_sessions();
         self.words.clear();
         Ok(())
     }
@@ -358,7 +366,8 @@ impl Writer<'_> {
                     size = $5, content_size = case when $4 then $6 else content_size end,
                     parsed = case when $4 then $7 else parsed end,
                     inode = $8, modified = $9, changed = $10, reader_version = $11, rows_owner = $12, gone_at = null,
-                    mode = coalesce($13, mode)
+                    mode = coalesce($13, mode),
+                    logical_path = case when substr(logical_path, 1, 10) = 'forgotten/' then $14 else logical_path end
              where id = $1 returning version"
         ))?;
         let version: i64 = statement.query_row(
@@ -376,6 +385,8 @@ impl Writer<'_> {
                 batch.reader_version,
                 batch.owner.stored(),
                 batch.stat.and_then(|stat| stat.mode),
+                // A file that was forgotten has a name again once it has new content.
+                part.logical_path,
             ],
             |row| row.get(0),
         )?;
@@ -392,6 +403,18 @@ impl Writer<'_> {
     }
 
     pub(crate) fn session_id(&mut self, instance: InstanceId, key: &Arc<str>) -> Result<SessionId> {
+        if let Some((of, last, id)) = &self.session
+            && *of == instance
+            && Arc::ptr_eq(last, key)
+        {
+            return Ok(*id);
+        }
+        let id = self.find_session(instance, key)?;
+        self.session = Some((instance, Arc::clone(key), id));
+        Ok(id)
+    }
+
+    fn find_session(&mut self, instance: InstanceId, key: &Arc<str>) -> Result<SessionId> {
         if let Some(id) = self.sessions.get(&(instance, Arc::clone(key))) {
             return Ok(*id);
         }

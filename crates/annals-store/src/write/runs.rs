@@ -101,6 +101,18 @@ impl Store {
         }
     }
 
+    /// Sets a value of the archive, or removes it.
+    pub fn set_setting(&self, name: &str, value: Option<&[u8]>) -> Result<()> {
+        match value {
+            Some(value) => self.connection.execute(
+                sql!("insert into setting (name, value) values ($1, $2) on conflict (name) do update set value = $2"),
+                params![name, value],
+            )?,
+            None => self.connection.execute(sql!("delete from setting where name = $1"), params![name])?,
+        };
+        Ok(())
+    }
+
     /// Another handle on the archive that may write to it.
     fn open_again(&self) -> Result<Option<Store>> {
         self.path.parent().map(Store::open).transpose()

@@ -144,6 +144,7 @@ impl Writer<'_> {
                 "delete from session where id = $1
                  and not exists (select 1 from message where session = $1)
                  and not exists (select 1 from tool_call where session = $1)
+                 and not exists (select 1 from usage where session = $1)
                  returning instance, key"
             ))?;
             let gone = statement

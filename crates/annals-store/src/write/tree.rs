@@ -33,6 +33,13 @@ impl Writer<'_> {
             ])?;
         }
         drop(statement);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into node_name (key, name) values ($1, $2) on conflict (key) do nothing"
+        ))?;
+        for node in &tree.nodes {
+            statement.execute(params![node.key.stored(), node.name])?;
+        }
+        drop(statement);
         let mut statement = self
             .transaction
             .prepare_cached(sql!("update message set changed = $3 where session = $1 and file = $2"))?;

@@ -168,11 +168,18 @@ impl Writer<'_> {
         drop(statement);
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
-             where instance = $1 and (session_key = (select key from session where id = $2)
-                                      or session_key is null and $4 = 0)
+             where instance = $1 and session_key = (select key from session where id = $2)
              and words = $3 and checked"
         ))?;
-        statement.execute(params![instance, session, words, at])?;
+        statement.execute(params![instance, session, words])?;
+        if at == 0 {
+            drop(statement);
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update typed_prompt set checked = 0
+                 where instance = $1 and session_key is null and words = $2 and checked"
+            ))?;
+            statement.execute(params![instance, words])?;
+        }
         Ok(())
     }
 

@@ -176,7 +176,7 @@ impl Planted {
     }
 
     /// On one line, as in a title.
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         self.in_context.replace('\n', "\\n")
     }
 

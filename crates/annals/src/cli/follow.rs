@@ -133,6 +133,6 @@ fn capture(context: &Context, source: Option<&'static dyn Source>) -> Result<()>
     let Some(source) = source else { return Ok(()) };
     let Ok(_lock) = Lock::take(&context.config.home, "show") else { return Ok(()) };
     let options = SyncOptions { sources: vec![source], opportunistic: true, ..SyncOptions::default() };
-    sync(&options, &Declared(&context.config).environment(1), &mut Nobody)?;
+    sync(&options, &Declared(&context.config).environment(), &mut Nobody)?;
     Ok(())
 }

@@ -150,6 +150,34 @@ pub fn history_of(file: &Path, commit: &str, most: usize) -> Vec<(String, Time)>
     history
 }
 
+/// The commits on local branches from one moment to before another, by whom git is configured for, in order of time:
+/// hash, time and subject. Merges are left out.
+pub fn commits_between(folder: &Path, from: Time, to: Time) -> Vec<(String, Time, String)> {
+    let seconds = |time: Time| time.micros().div_euclid(1_000_000);
+    let (since, until) =
+        (format!("--max-age={}", seconds(from)), format!("--min-age={}", seconds(to).saturating_sub(1)));
+    let email = run_git(folder, &["config", "--get", "user.email"]).unwrap_or_default();
+    let email = String::from_utf8_lossy(&email).trim().to_owned();
+    let author = format!("--author=<{email}>");
+    let mut arguments = vec!["rev-list", "--branches", "--no-merges", "--fixed-strings", &since, &until];
+    if !email.is_empty() {
+        arguments.push(&author);
+    }
+    arguments.extend(["--format=%H%x00%ct%x00%s", "--"]);
+    let output = run_git(folder, &arguments).unwrap_or_default();
+    let mut commits = Vec::new();
+    for line in String::from_utf8_lossy(&output).lines() {
+        let mut parts = line.splitn(3, '\0');
+        if let (Some(hash), Some(at), Some(subject)) = (parts.next(), parts.next(), parts.next())
+            && let Ok(at) = at.parse()
+        {
+            commits.push((hash.to_owned(), Time::from_seconds(at), subject.to_owned()));
+        }
+    }
+    commits.sort_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
+    commits
+}
+
 /// Notes by the commit that they are about.
 pub fn notes_of(folder: &Path, reference: &str) -> HashMap<String, String> {
     let entries = run_git(folder, &["ls-tree", "-r", "-z", "--full-tree", reference]).unwrap_or_default();

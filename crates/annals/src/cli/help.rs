@@ -5,15 +5,18 @@ use clap::Command;
 use annals_sources::registry;
 
 /// Every verb in the group in which `annals --help` lists it.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Daily", &["up", "search", "sessions", "show", "resume", "usage", "tools"]),
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("Daily", &["up", "search", "sessions", "show", "resume", "usage", "day", "week", "month", "tools"]),
+    ("Arrange", &["star", "tag", "name", "note", "hide", "searches"]),
     ("Understand", &["blame", "library", "sources", "records", "manifest"]),
     ("Export", &["export", "tape", "record", "restore"]),
-    ("Trust", &["audit", "doctor", "repair", "secrets", "gaps"]),
-    ("Admin", &["sync", "import", "connect", "serve", "members", "config", "rebuild"]),
+    ("Agents", &["mcp", "skill"]),
+    ("Trust", &["audit", "doctor", "repair", "secrets", "gaps", "forget", "trash", "retain"]),
+    ("Admin", &["sync", "watch", "service", "import", "connect", "serve", "members", "config", "rebuild"]),
+    ("Terminal", &["statusline", "completions", "man", "help", "version"]),
 ];
 
-/// `{source}`, `{live}` and `{format}` are replaced by names from the registry of sources.
+/// `{source}`, `{client}`, `{live}` and `{format}` are replaced by names from the registry of sources.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("up", ["annals up --open", "annals up --no-serve"]),
     (
@@ -25,6 +28,12 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("resume", ["annals resume", "annals resume connection pool --print"]),
     ("usage", ["annals usage --days 7", "annals usage --days all --by model"]),
     ("tools", ["annals tools --days 90", "annals tools --source {source} --json"]),
+    ("star", ["annals star 0199c2f4", "annals star 0199c2f4 --remove"]),
+    ("tag", ["annals tag 0199c2f4 refactoring to-do", "annals tag --project . work"]),
+    ("name", ["annals name 0199c2f4 Retry policy of the queue", "annals name 0199c2f4 --remove"]),
+    ("note", ["annals note 0199c2f4 \"See the *second* answer.\"", "annals note 0199c2f4 --file note.md"]),
+    ("hide", ["annals hide 0199c2f4", "annals hide --project scratch --remove"]),
+    ("searches", ["annals searches", "annals searches --remove failures"]),
     ("blame", ["annals blame src/main.rs:10-40", "annals blame --stat src"]),
     ("library", ["annals library --as-of 2026-03-01", "annals library --kind skills"]),
     ("sources", ["annals sources", "annals sources --files --json"]),
@@ -32,10 +41,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("manifest", ["annals manifest {source}", "annals manifest {source} --json"]),
     (
         "export",
-        [
-            "annals export --format records > records.jsonl",
-            "annals export --format records --state records.jsonl",
-        ],
+        ["annals export 0199c2f4 --to session.html", "annals export --all --format parquet --to tables"],
     ),
     ("tape", ["annals tape 0199c2f4", "annals tape --all --to tapes"]),
     (
@@ -46,18 +52,33 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("restore", ["annals restore --to restored", "annals restore --source {source} --to restored"]),
+    ("mcp", ["annals mcp install {client}", "annals mcp remove {client}"]),
+    ("skill", ["annals skill install", "annals skill print"]),
     ("audit", ["annals audit", "annals audit --fail-under 100"]),
     ("doctor", ["annals doctor", "annals doctor --deep"]),
     ("repair", ["annals repair --dry-run", "annals repair"]),
     ("secrets", ["annals secrets --since 30d", "annals secrets --project ."]),
     ("gaps", ["annals gaps --all", "annals gaps retry"]),
+    ("forget", ["annals forget 0199c2f4 --dry-run", "annals forget --text Lighthouse --verify"]),
+    ("retain", ["annals retain --dry-run", "annals retain --apply"]),
+    ("trash", ["annals trash", "annals trash restore 3"]),
     ("sync", ["annals sync", "annals sync {source} --since 7d"]),
+    ("watch", ["annals watch", "annals watch --quiet"]),
+    ("service", ["annals service install", "annals service install --no-http --print"]),
     ("import", ["annals import export.zip", "annals import --git ."]),
     ("connect", ["annals connect {live}", "annals connect {live} --remove"]),
     ("serve", ["annals serve --open", "annals serve --listen 127.0.0.1:8080 --no-sync"]),
     ("members", ["annals members add ada", "annals members token ada --revoke"]),
     ("config", ["annals config", "annals config path"]),
     ("rebuild", ["annals rebuild", "annals rebuild --json"]),
+    ("day", ["annals day", "annals day yesterday"]),
+    ("week", ["annals week", "annals week last week --json"]),
+    ("month", ["annals month", "annals month march"]),
+    ("statusline", ["annals statusline", "annals statusline --json"]),
+    ("completions", ["annals completions bash", "annals completions fish"]),
+    ("man", ["annals man show", "annals man --to ~/.local/share/man/man1"]),
+    ("help", ["annals help", "annals help sessions"]),
+    ("version", ["annals version", "annals version --json"]),
 ];
 
 /// The command line with the help pages of this file.
@@ -83,7 +104,7 @@ fn template(command: &Command) -> String {
         for verb in verbs.iter().filter_map(|name| command.find_subcommand(name)) {
             let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
             let name = verb.get_name();
-            text.push_str(&format!("  {literal}{name:<9}{literal:#} {about}\n"));
+            text.push_str(&format!("  {literal}{name:<11}{literal:#} {about}\n"));
         }
     }
     text.push_str(&format!("\n{header}Global options:{header:#}\n{{options}}{{after-help}}"));
@@ -108,7 +129,12 @@ fn fill_in(example: &str) -> String {
     let live =
         name(sources.clone().find(|source| source.live().is_some()).map(|source| source.manifest().source));
     let format = name(sources.find_map(|source| source.recorder()).map(|recorder| recorder.form().format));
-    example.replace("{source}", &source).replace("{live}", &live).replace("{format}", &format)
+    let client = source.split('_').next().unwrap_or(&source);
+    example
+        .replace("{client}", client)
+        .replace("{source}", &source)
+        .replace("{live}", &live)
+        .replace("{format}", &format)
 }
 
 #[cfg(test)]

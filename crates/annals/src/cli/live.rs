@@ -64,7 +64,7 @@ pub fn collect(
                 context.output.note(format!("{name}: {done} of {total} conversations, about {left} left"));
             }
         };
-        let mut report = collect_live(&options, &Declared(&config).environment(1), &mut show_progress)?;
+        let mut report = collect_live(&options, &Declared(&config).environment(), &mut show_progress)?;
         // Names from providers are masked like any other text.
         let door = context.door(&store)?;
         for warning in &mut report.warnings {
@@ -108,7 +108,7 @@ pub fn print_time_left(context: &mut Context, only: Option<&str>) -> Result<()> 
             continue;
         }
         let pace = Pace { second: config.second() };
-        let left = time_left(source, &settings.environment(1), pace)?;
+        let left = time_left(source, &settings.environment(), pace)?;
         if let Some((open, left)) = left {
             let (label, open, left) = (manifest.label, counted(open, "conversation"), wait(left));
             context

@@ -1,7 +1,10 @@
 //! The command line: parses arguments, runs a verb, turns its outcome into an exit code.
 
+mod clients;
 mod commands;
 mod evidence;
+#[cfg(feature = "test-clock")]
+mod experiment;
 mod follow;
 mod git;
 mod help;
@@ -10,6 +13,7 @@ mod log;
 mod settings;
 mod ui;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,9 +24,11 @@ use std::convert::Infallible;
 
 use crate::config::Config;
 pub use crate::config::now;
-use crate::view::{Door, View};
-use annals_core::{Error, Result, Scope};
+use crate::view::{Door, ShortIds, View};
+use annals_core::{Calendar, Error, Result, Scope};
 use annals_store::Store;
+#[cfg(feature = "test-clock")]
+pub use experiment::Experiment;
 use ui::output::Output;
 
 /// The name of a source from any name that people use for it; other names stay as they are.
@@ -30,9 +36,12 @@ fn source_name(name: &str) -> std::result::Result<String, Infallible> {
     Ok(annals_sources::by_common_name(name).map_or(name, |source| source.manifest().source).to_owned())
 }
 
+/// The version, and where it is known the commit and its date.
+const VERSION: &str = env!("ANNALS_VERSION");
+
 /// Keep your whole history with AI assistants in one file that you own, and search it.
 #[derive(Parser)]
-#[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "annals", version = VERSION, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
     after_help = "Your data stays on this machine: no telemetry, and no network access unless you run `annals connect` \
                   or let members in. Secrets are masked in all output; the archive keeps the original bytes.\n\n\
@@ -42,7 +51,7 @@ struct Arguments {
     #[command(flatten)]
     common: Common,
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Args)]
@@ -63,11 +72,17 @@ struct Common {
     /// Show secrets instead of masking them
     #[arg(long, global = true)]
     reveal: bool,
+    /// Use days and hours of UTC instead of this machine's time zone
+    #[arg(long, global = true)]
+    utc: bool,
+    /// Print long answers to the terminal instead of a pager [env: ANNALS_PAGER, PAGER]
+    #[arg(long, global = true)]
+    no_pager: bool,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Sync, list the sources, and serve the web UI
+    /// Serve the web UI, capture behind it, and list the sources
     Up(commands::up::UpArguments),
     /// Serve the web UI and the HTTP API, and keep the archive up to date
     Serve(commands::serve::ServeArguments),
@@ -93,7 +108,7 @@ enum Verb {
     Tape(commands::tape::TapeArguments),
     /// Show which session, prompt and tool call wrote each line of a file
     Blame(commands::blame::BlameArguments),
-    /// Export records for other programs, all of them or what changed
+    /// Export sessions as Markdown, HTML, JSON or Parquet, and records for other programs
     Export(commands::export::ExportArguments),
     /// Print the records of a stream
     Records(commands::records::RecordsArguments),
@@ -101,14 +116,48 @@ enum Verb {
     Tools(commands::tools::ToolsArguments),
     /// Show tokens and estimated cost
     Usage(commands::usage::UsageArguments),
+    /// Show what was done on a day, by project, as Markdown
+    Day(commands::period::PeriodArguments),
+    /// Show what was done in a week, by project, as Markdown
+    Week(commands::period::PeriodArguments),
+    /// Show what was done in a month, by project, as Markdown
+    Month(commands::period::PeriodArguments),
+    /// Print what today and this session cost, for a status line or a prompt
+    Statusline(commands::statusline::StatuslineArguments),
+    /// Star a session, a message or a project
+    Star(commands::arrange::StarArguments),
+    /// Tag a session, a message or a project
+    Tag(commands::arrange::TagArguments),
+    /// Name a session, a message or a project
+    Name(commands::arrange::NameArguments),
+    /// Write a note on a session, a message or a project
+    Note(commands::arrange::NoteArguments),
+    /// Hide a session or a project from lists and searches
+    Hide(commands::arrange::HideArguments),
+    /// List saved searches
+    Searches(commands::searches::SearchesArguments),
     /// List skills, prompts, rules, instructions and memory, with their history
     Library(commands::library::LibraryArguments),
     /// Account for every file, byte and line that was found
     Audit(commands::audit::AuditArguments),
+    /// Forget sessions, texts and secrets, for good or after a time in the trash
+    Forget(commands::forget::ForgetArguments),
+    /// Forget what the rules of the settings say is old enough
+    Retain(commands::retain::RetainArguments),
+    /// List what is in the trash, and bring it back
+    Trash(commands::trash::TrashArguments),
     /// List the secrets that appear in sessions, without their values
     Secrets(commands::secrets::SecretsArguments),
     /// List what could not be fetched and when it is retried
     Gaps(commands::gaps::GapsArguments),
+    /// Answer agents over the Model Context Protocol (MCP)
+    Mcp(commands::mcp::McpArguments),
+    /// Teach agents when to ask the archive, with a skill
+    Skill(commands::skill::SkillArguments),
+    /// Capture what clients write as they write it, without a server
+    Watch(commands::watch::WatchArguments),
+    /// Run annals in the background, started at login
+    Service(commands::service::ServiceArguments),
     /// Manage members and access tokens
     Members(commands::members::MembersArguments),
     /// Check the archive, the sources and the disk
@@ -123,6 +172,71 @@ enum Verb {
     Repair(commands::repair::RepairArguments),
     /// Rebuild all derived data from the archived files
     Rebuild(commands::rebuild::RebuildArguments),
+    /// Print a script that completes verbs and options in a shell
+    Completions(commands::completions::CompletionsArguments),
+    /// Print manual pages
+    Man(commands::man::ManArguments),
+    /// Explain a verb, or list all verbs
+    Help(commands::help::HelpArguments),
+    /// Print the version
+    Version(commands::help::VersionArguments),
+}
+
+impl Verb {
+    /// Whether its answers may be longer than a screen.
+    fn is_paged(&self) -> bool {
+        match self {
+            Verb::Show(options) => !options.is_followed(),
+            Verb::Sessions(_)
+            | Verb::Search(_)
+            | Verb::Sources(_)
+            | Verb::Blame(_)
+            | Verb::Tools(_)
+            | Verb::Usage(_)
+            | Verb::Day(_)
+            | Verb::Week(_)
+            | Verb::Month(_)
+            | Verb::Library(_)
+            | Verb::Audit(_)
+            | Verb::Secrets(_)
+            | Verb::Gaps(_)
+            | Verb::Searches(_)
+            | Verb::Manifest(_)
+            | Verb::Config(_)
+            | Verb::Help(_) => true,
+            Verb::Up(_)
+            | Verb::Serve(_)
+            | Verb::Sync(_)
+            | Verb::Import(_)
+            | Verb::Connect(_)
+            | Verb::Resume(_)
+            | Verb::Record(_)
+            | Verb::Tape(_)
+            | Verb::Export(_)
+            | Verb::Records(_)
+            | Verb::Statusline(_)
+            | Verb::Star(_)
+            | Verb::Tag(_)
+            | Verb::Name(_)
+            | Verb::Note(_)
+            | Verb::Hide(_)
+            | Verb::Members(_)
+            | Verb::Doctor(_)
+            | Verb::Restore(_)
+            | Verb::Forget(_)
+            | Verb::Retain(_)
+            | Verb::Trash(_)
+            | Verb::Repair(_)
+            | Verb::Rebuild(_)
+            | Verb::Completions(_)
+            | Verb::Man(_)
+            | Verb::Version(_)
+            | Verb::Mcp(_)
+            | Verb::Skill(_)
+            | Verb::Watch(_)
+            | Verb::Service(_) => false,
+        }
+    }
 }
 
 /// How a verb ended if it did not fail.
@@ -174,8 +288,26 @@ impl Context {
         Ok(Store::open_watched(&self.config.home, &mut |done, all| bar.set(done, all))?)
     }
 
+    /// Whether secrets are shown as they are.
+    pub fn reveals(&self) -> bool {
+        self.reveal
+    }
+
+    /// Ids that are shortened for people; programs get them complete.
+    pub fn short_ids(&self, view: &View<'_>) -> Result<ShortIds> {
+        if self.json || self.output.width().is_none() { Ok(ShortIds::default()) } else { view.short_ids() }
+    }
+
     pub fn door(&self, store: &Store) -> Result<Door> {
         if self.reveal { Ok(Door::revealing()) } else { Door::masking(store) }
+    }
+
+    /// The same settings for a thread that prints while the verb runs; each flushes what it printed.
+    pub fn for_thread(&self) -> Context {
+        let mut output = Output::new();
+        output.settle(self.config.colour, self.config.columns);
+        let Context { json, quiet, verbose, reveal, .. } = *self;
+        Context { config: Arc::clone(&self.config), output, json, quiet, verbose, reveal }
     }
 
     /// Whoever runs a verb is the owner of the archive.
@@ -186,11 +318,19 @@ impl Context {
 
 /// The whole program: `main` only calls this.
 pub fn run() -> ExitCode {
-    let matches = help::with_help(Arguments::command()).get_matches();
+    let mut command = help::with_help(Arguments::command());
+    // On a terminal the program alone says what there is.
+    if !std::io::stdout().is_terminal() {
+        command = command.subcommand_required(true).arg_required_else_help(true);
+    }
+    let matches = command.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let mut output = Output::new();
     let common = arguments.common;
-    if let Verb::Config(options) = &arguments.verb
+    if common.utc {
+        annals_core::use_utc();
+    }
+    if let Some(Verb::Config(options)) = &arguments.verb
         && options.is_path()
     {
         let answer = commands::config::print_path(&mut output, common.json);
@@ -203,7 +343,10 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    output.colour(config.colour);
+    output.settle(config.colour, config.columns);
+    if !common.no_pager && arguments.verb.as_ref().is_some_and(Verb::is_paged) {
+        output.page(config.pager.clone());
+    }
     if let Err(error) = log::start(config.log.as_deref(), common.verbose) {
         output.error(&error, common.json);
         return ExitCode::from(2);
@@ -216,7 +359,11 @@ pub fn run() -> ExitCode {
         verbose: common.verbose,
         reveal: common.reveal,
     };
-    let outcome = match arguments.verb {
+    let Some(verb) = arguments.verb else {
+        let outcome = commands::overview::run(&mut context);
+        return end(outcome, &mut context);
+    };
+    let outcome = match verb {
         Verb::Up(options) => commands::up::run(&mut context, &options),
         Verb::Serve(options) => commands::serve::run(&mut context, &options),
         Verb::Sync(options) => commands::sync::run(&mut context, &options),
@@ -234,10 +381,27 @@ pub fn run() -> ExitCode {
         Verb::Records(options) => commands::records::run(&mut context, &options),
         Verb::Tools(options) => commands::tools::run(&mut context, &options),
         Verb::Usage(options) => commands::usage::run(&mut context, &options),
+        Verb::Day(options) => commands::period::run(&mut context, &options, Calendar::Day),
+        Verb::Week(options) => commands::period::run(&mut context, &options, Calendar::Week),
+        Verb::Month(options) => commands::period::run(&mut context, &options, Calendar::Month),
+        Verb::Statusline(options) => commands::statusline::run(&mut context, &options),
+        Verb::Star(options) => commands::arrange::star(&mut context, &options),
+        Verb::Tag(options) => commands::arrange::tag(&mut context, &options),
+        Verb::Name(options) => commands::arrange::name(&mut context, &options),
+        Verb::Note(options) => commands::arrange::note(&mut context, &options),
+        Verb::Hide(options) => commands::arrange::hide(&mut context, &options),
+        Verb::Searches(options) => commands::searches::run(&mut context, &options),
         Verb::Library(options) => commands::library::run(&mut context, &options),
         Verb::Audit(options) => commands::audit::run(&mut context, &options),
+        Verb::Forget(options) => commands::forget::run(&mut context, &options),
+        Verb::Retain(options) => commands::retain::run(&mut context, &options),
+        Verb::Trash(options) => commands::trash::run(&mut context, &options),
         Verb::Secrets(options) => commands::secrets::run(&mut context, &options),
         Verb::Gaps(options) => commands::gaps::run(&mut context, &options),
+        Verb::Mcp(options) => commands::mcp::run(&mut context, &options),
+        Verb::Skill(options) => commands::skill::run(&mut context, &options),
+        Verb::Watch(options) => commands::watch::run(&mut context, &options),
+        Verb::Service(options) => commands::service::run(&mut context, &options),
         Verb::Members(options) => commands::members::run(&mut context, &options),
         Verb::Doctor(options) => commands::doctor::run(&mut context, &options),
         Verb::Config(options) => commands::config::run(&mut context, &options),
@@ -245,7 +409,16 @@ pub fn run() -> ExitCode {
         Verb::Restore(options) => commands::restore::run(&mut context, &options),
         Verb::Repair(options) => commands::repair::run(&mut context, &options),
         Verb::Rebuild(options) => commands::rebuild::run(&mut context, &options),
+        Verb::Completions(options) => commands::completions::run(&mut context, &options),
+        Verb::Man(options) => commands::man::run(&mut context, &options),
+        Verb::Help(options) => commands::help::run(&mut context, &options),
+        Verb::Version(options) => commands::help::version(&mut context, &options),
     };
+    end(outcome, &mut context)
+}
+
+/// Reports how a verb ended.
+fn end(outcome: Result<Outcome>, context: &mut Context) -> ExitCode {
     if context.verbose {
         ui::measure::report(&mut context.output);
     }
@@ -261,6 +434,7 @@ fn describe(mut error: Error, config: &Config) -> Error {
 }
 
 fn exit(outcome: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {
+    output.finish();
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),

@@ -8,6 +8,9 @@ use crate::config::Config;
 use annals_core::Variable;
 use annals_sources::{Settings, registry};
 
+/// More threads than this wait for the one that writes.
+const MOST_THREADS: usize = 4;
+
 /// The settings of all sources.
 pub fn declared() -> Vec<&'static Variable> {
     registry().iter().flat_map(|source| source.manifest().variables).collect()
@@ -17,8 +20,9 @@ pub struct Declared<'c>(pub &'c Config);
 
 impl Declared<'_> {
     /// The environment that collectors run in.
-    pub fn environment(&self, threads: usize) -> Environment<'_> {
+    pub fn environment(&self) -> Environment<'_> {
         let Declared(config) = *self;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
         Environment { home: &config.home, machine: config.machine.clone(), settings: self, threads, now }
     }
 }

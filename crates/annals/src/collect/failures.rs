@@ -1,6 +1,6 @@
 //! Captures that failed as a whole: what was not captured, and since when, remembered for everyone who asks later.
 
-use super::home::plan::plan;
+use super::home::plan::{Compared, plan};
 use super::home::walk::{Detail, HomeState, Rules, survey};
 use super::options::Environment;
 use super::sync::survey_homes;
@@ -56,7 +56,9 @@ fn uncaptured_files(environment: &Environment<'_>) -> Result<Vec<String>> {
                     known.map(|instance| store.captured_files(instance)).transpose()?.unwrap_or_default();
             }
             captured.retain(|file| !file.path.starts_with(REPOSITORIES));
-            let plan = plan(InstanceId::default(), *source, &mut survey, captured, None, false);
+            let names = store.as_ref().map(Store::forgotten_names).transpose()?.unwrap_or_default();
+            let compared = Compared { captured, names };
+            let plan = plan(InstanceId::default(), *source, &mut survey, compared, None, false);
             files.extend(
                 plan.jobs.iter().map(|job| root.join(&job.found.path).to_string_lossy().into_owned()),
             );

@@ -1,7 +1,9 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod connector;
+mod discover;
 mod failures;
+mod forget;
 #[cfg(feature = "fuzzing")]
 mod fuzz;
 mod home;
@@ -20,7 +22,13 @@ mod sync;
 
 pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, Notice, Reply, run_connector};
+pub use discover::unread_assistants;
 pub use failures::{note_failure, note_success};
+pub use forget::account::Account;
+pub use forget::plan::{ForgetPlan, Selection, plan as plan_forgetting};
+pub use forget::secret::secret_texts;
+pub use forget::verify::{Verified, verify as verify_forgotten};
+pub use forget::{empty_trash, finish as finish_forgetting, forget, take_from_trash};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_containers, fuzz_elements, fuzz_wire};
 pub use home::walk::HomeState;

@@ -72,6 +72,7 @@ pub struct Totals {
     pub unknown_lines: u64,
     pub malformed_lines: u64,
     pub skipped_lines: u64,
+    pub forgotten_lines: u64,
     pub left_out_files: u64,
     pub unaccounted_files: u64,
     pub links_out: u64,

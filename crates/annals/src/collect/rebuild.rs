@@ -132,12 +132,24 @@ pub(super) fn read_version(
     if file.owner != RowsOwner::This {
         return Ok((0, None));
     }
+    read_version_of(store.bytes(file.id, version.version), source, writer, target, progress)
+}
+
+/// The same for bytes that may not be committed yet.
+pub(super) fn read_version_of(
+    bytes: impl Read,
+    source: &'static dyn annals_sources::Source,
+    writer: &mut Writer<'_>,
+    target: &RebuildTarget<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(u64, Option<String>)> {
+    let (file, version) = (target.file, target.version);
     writer.set_time(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
     let parse = Parse::new(source, reader, file.framing, 0, false);
     let failure = RefCell::new(None);
-    let stored = Noted { bytes: store.bytes(file.id, version.version), failure: &failure };
+    let stored = Noted { bytes, failure: &failure };
     let (mut total, mut buffer) = (0, Vec::new());
     read_content(parse, stored, file.encoding, version.size, &mut buffer, &mut |chunk| {
         total += chunk.bytes;

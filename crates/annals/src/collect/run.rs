@@ -10,14 +10,19 @@ pub fn open(
     environment: &Environment<'_>,
     sources: impl IntoIterator<Item = &'static dyn Source>,
 ) -> Result<Store> {
-    let store = Store::open(environment.home)?;
+    let mut store = Store::open(environment.home)?;
+    let now = (environment.now)();
+    if store.has_unfinished_forgetting(now)? {
+        super::forget::finish(environment.home, now)?;
+        store = Store::open(environment.home)?;
+    }
     let mut is_behind = false;
     for source in sources {
         let manifest = source.manifest();
         is_behind |= store.needs_rebuild(manifest.source, manifest.reader_version)?;
     }
     if is_behind {
-        super::rebuild(environment.home, (environment.now)(), &mut |_| {})?;
+        super::rebuild(environment.home, now, &mut |_| {})?;
     }
     Ok(store)
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::home::choice::Chosen;
-use super::home::databases::{count_databases, read_database, read_schemas};
-use super::home::plan::{Job, Plan, plan};
+use super::home::documents::{CapturedHome, HomeDocuments};
+use super::home::plan::{Compared, Job, Plan, plan};
 use super::home::repositories;
 use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
 use super::import::drops::import_drops;
@@ -16,7 +16,7 @@ use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
 use annals_core::{
-    FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Time,
+    Database, FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Time,
 };
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, SURVEY, Store, Writer};
@@ -33,8 +33,9 @@ const CHOICE: &str = "choice";
 
 /// The homes of a source and whether they can be read.
 pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
-    let homes = source.homes(settings).into_iter();
-    homes.map(|home| (home.clone(), state_of(&home))).collect()
+    let homes = source.homes(settings).into_iter().map(|home| (state_of(&home), home));
+    let homes = homes.filter(|(state, home)| !(home.is_addition && *state == HomeState::Missing));
+    homes.map(|(state, home)| (home, state)).collect()
 }
 
 /// Lists a home in detail without touching the archive.
@@ -73,6 +74,8 @@ pub fn sync(
     if !options.opportunistic || !jobs.is_empty() {
         run = Some(Run::start(&store, environment, "sync")?);
     }
+    // What was written last is asked for first.
+    jobs.make_contiguous().sort_by_key(|job: &Job| std::cmp::Reverse(job.found.stat.modified));
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
     let places: BTreeMap<InstanceId, usize> =
@@ -110,6 +113,7 @@ fn repository_jobs(
     reports: &mut [SourceReport],
 ) -> Result<VecDeque<Job>> {
     let mut jobs = VecDeque::new();
+    let names = store.forgotten_names()?;
     for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
         let rules = visit.source.manifest().footprint.repository_rules;
         let captured = store.captured_files_below(visit.instance, REPOSITORIES)?;
@@ -143,14 +147,8 @@ fn repository_jobs(
             .filter(|file| surveyed.iter().any(|root| file.path.starts_with(root.as_str())));
         report.totals.found_files += survey.found.len() as u64;
         report.totals.found_bytes += survey.found.iter().map(|found| found.size).sum::<u64>();
-        let plan = plan(
-            visit.instance,
-            visit.source,
-            &mut survey,
-            captured.collect(),
-            options.since,
-            options.verify,
-        );
+        let compared = Compared { captured: captured.collect(), names: names.clone() };
+        let plan = plan(visit.instance, visit.source, &mut survey, compared, options.since, options.verify);
         report.totals.unchanged_files += plan.unchanged.0;
         report.totals.gone_files += plan.gone.len() as u64;
         let selection = FileSelection::of(store, options, visit.instance)?;
@@ -266,7 +264,10 @@ fn visit(
     totals.left_out_files += survey.left_out.iter().map(|left| left.files).sum::<u64>();
     totals.unaccounted_files += survey.unaccounted.len() as u64;
     totals.links_out += survey.outside.len() as u64;
-    let transcripts = survey.found.iter().any(|found| found.rule.reader.is_some());
+    let has_databases = !survey.databases.is_empty() && manifest.databases.iter().any(Database::is_read);
+    let has_groups = source.grouping().is_some() && !survey.found.is_empty();
+    let transcripts =
+        has_databases || has_groups || survey.found.iter().any(|found| found.rule.reader.is_some());
     let mut captured = store.captured_files(instance)?;
     // Repositories are surveyed later, once their folders are known.
     captured.retain(|file| !file.path.starts_with(REPOSITORIES));
@@ -276,8 +277,9 @@ fn visit(
     let choice = Chosen::fingerprint(home.choice.as_ref());
     let new_choice = store.cursor(instance, CHOICE)?.unwrap_or_default() != choice;
     let verify = options.verify || new_choice;
+    let compared = Compared { captured, names: store.forgotten_names()? };
     let Plan { jobs: new, unchanged, put_off, gone } =
-        plan(instance, source, &mut survey, captured, options.since, verify);
+        plan(instance, source, &mut survey, compared, options.since, verify);
     let complete = state == HomeState::Available && options.since.is_none() && !options.gaps_only;
     let new_choice = Some(choice).filter(|_| new_choice && complete);
     // Only a complete run marks files as gone.
@@ -315,9 +317,11 @@ fn capture_all(
         return Ok(());
     }
     let threads = environment.threads.clamp(1, jobs.len());
+    let forgotten = Arc::new(store.forgotten()?);
     let mut capturers = Vec::new();
     for _ in 0..threads {
-        capturers.push(Capturer::new(Store::open(environment.home)?, scope.verifies)?);
+        let store = Store::open(environment.home)?;
+        capturers.push(Capturer::new(store, scope.verifies, Arc::clone(&forgotten))?);
     }
     let jobs = Mutex::new(jobs);
     let stop = AtomicBool::new(false);
@@ -421,6 +425,7 @@ fn count(totals: &mut Totals, batch: &Batch) {
             LineStatus::Unknown => &mut totals.unknown_lines,
             LineStatus::Malformed => &mut totals.malformed_lines,
             LineStatus::Skipped => &mut totals.skipped_lines,
+            LineStatus::Forgotten => &mut totals.forgotten_lines,
             LineStatus::Drift => continue,
         };
         *sum += count.lines;
@@ -437,32 +442,26 @@ fn finish_visit(
 ) -> Result<bool> {
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
-    let mut tables = Vec::new();
     let gaps = store.open_gaps(visit.instance, GapStream::Folders)?;
-    for declared in visit.source.manifest().databases {
-        let databases = &visit.survey.databases;
-        let home = (visit.instance, visit.source);
-        let table = read_database(store, home, declared, databases, &scratch, options.verify)?;
-        tables.extend(table);
-    }
-    let databases = &visit.survey.databases;
-    tables.extend(read_schemas(store, visit.instance, visit.source, databases, &scratch)?);
-    let counted = count_databases(
-        store,
-        visit.instance,
-        visit.source.manifest().databases,
-        &visit.survey.databases,
-        &scratch,
-        now,
-    )?;
-    let broken: Vec<&str> =
-        tables.iter().filter(|table| table.error.is_some()).map(|table| table.pattern).collect();
+    let home = CapturedHome {
+        instance: visit.instance,
+        source: visit.source,
+        databases: &visit.survey.databases,
+        ending: &visit.gone,
+        scratch: &scratch,
+        verify: options.verify,
+    };
+    let documents = match home.has_documents() {
+        true => {
+            let archived = Store::open(environment.home)?;
+            let mut count_written = |batch: &Batch| count(&mut report.totals, batch);
+            HomeDocuments::read(store, &archived, home, now, &mut count_written)?
+        }
+        false => HomeDocuments::default(),
+    };
     let totals = &report.totals;
     let idle = totals.new_files + totals.changed_files + totals.failed_files == 0
-        && tables
-            .iter()
-            .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.error.is_none())
-        && counted.is_empty()
+        && documents.is_idle()
         && visit.gone.is_empty()
         && visit.new_choice.is_none()
         && visit.survey.unreadable.is_empty()
@@ -479,40 +478,12 @@ fn finish_visit(
     if let Some(surveyed) = &surveyed {
         writer.set_cursor(visit.instance, SURVEY, surveyed)?;
     }
-    for (name, value) in &counted {
-        writer.set_cursor(visit.instance, name, value)?;
-    }
     if let Some(choice) = &visit.new_choice {
         writer.set_cursor(visit.instance, CHOICE, choice)?;
     }
-    for table in tables {
-        if !table.is_schema {
-            report.totals.documents += table.unchanged + table.batches.len() as u64;
-            report.totals.new_documents += table.batches.len() as u64;
-        }
-        for batch in table.batches {
-            count(&mut report.totals, &batch);
-            writer.apply(batch)?;
-        }
-        match table.error {
-            Some(error) => {
-                report.totals.unreadable += 1;
-                // Several tables may be in one database: report it once.
-                if !report.warnings.contains(&error) {
-                    let seen = (FailureKind::Unreadable, error.as_str());
-                    writer.open_gap(visit.instance, GapStream::Databases, table.pattern, seen, now)?;
-                    report.warnings.push(error);
-                }
-            }
-            None => {
-                writer.mark_gone(&table.gone, now)?;
-                writer.set_cursor(visit.instance, &table.cursor.0, &table.cursor.1)?;
-                if !broken.contains(&table.pattern) {
-                    writer.close_gap(visit.instance, GapStream::Databases, table.pattern, now)?;
-                }
-            }
-        }
-    }
+    let totals = (&mut report.totals, &mut report.warnings);
+    let mut gone = documents.write(&mut writer, visit.instance, now, totals, &mut count)?;
+    gone.extend(&visit.gone);
     let walked = visit.state == HomeState::Available || visit.state == HomeState::Empty;
     for gap in gaps.iter().filter(|gap| walked && !visit.survey.hides(gap)) {
         writer.close_gap(visit.instance, GapStream::Folders, gap, now)?;
@@ -524,14 +495,14 @@ fn finish_visit(
         report.warnings.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;
-    finish_sessions(&mut writer, visit, now)?;
+    finish_sessions(&mut writer, visit, &gone, now)?;
     writer.commit()?;
     Ok(!idle)
 }
 
-fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
+fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, gone: &[FileId], now: Time) -> Result<()> {
     writer.resolve()?;
-    writer.mark_sessions(visit.instance, &visit.gone, now)?;
+    writer.mark_sessions(visit.instance, gone, now)?;
     let (mut status, mut reason) = visit.state.status(true);
     if status == SourceStatus::Available {
         (status, reason) = match writer.has_sessions_or_transcripts(visit.instance)? {

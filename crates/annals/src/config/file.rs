@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::value::SettingValue;
-use annals_core::{Error, Result, ValueKind, Variable};
+use annals_core::{Error, Result, ValueKind, Variable, nearest};
 
 /// A setting that the file has, and the line of its key.
 #[derive(Debug, PartialEq)]
@@ -145,13 +145,6 @@ impl File<'_> {
     }
 }
 
-/// The name that is most likely meant, if one is close.
-fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    let likeness = |other: &str| strsim::jaro_winkler(name, other);
-    let close = names.iter().copied().filter(|other| likeness(other) >= 0.8);
-    close.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
-}
-
 fn expected(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Text => "a string",
@@ -273,23 +266,5 @@ mod tests {
     fn the_first_error_of_the_file_is_reported() {
         let error = read("[shop]\nzzz = 1\naaa = 1").unwrap_err();
         assert!(error.what.starts_with("c.toml:2:1:"), "{}", error.what);
-    }
-
-    #[test]
-    fn nearest_is_a_slip_or_a_beginning_and_nothing_far() {
-        let names = ["home", "listen", "projects", "acme_code", "acme_cli"];
-        for (name, meant) in [
-            ("hoome", Some("home")),
-            ("hmoe", Some("home")),
-            ("lisen", Some("listen")),
-            ("project", Some("projects")),
-            ("acme_cod", Some("acme_code")),
-            ("acme", Some("acme_cli")),
-            ("port", None),
-            ("database", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(name, &names), meant, "{name}");
-        }
     }
 }

@@ -29,7 +29,16 @@ fn clock_shift() -> i64 {
 }
 
 /// Settings that belong to no source. Sources declare theirs in their manifests.
-const OWN: [&Variable; 6] = [&HOME, &LISTEN, &PROJECTS, &BROWSER, &BROWSER_ARGUMENTS, &BROWSER_HEADLESS];
+const OWN: [&Variable; 8] = [
+    &HOME,
+    &LISTEN,
+    &PROJECTS,
+    &BROWSER,
+    &BROWSER_ARGUMENTS,
+    &BROWSER_HEADLESS,
+    &RETENTION_RULES,
+    &RETENTION_AUTOMATIC,
+];
 
 static HOME: Variable = Variable {
     name: "ANNALS_HOME",
@@ -74,6 +83,21 @@ static BROWSER_HEADLESS: Variable = Variable {
     kind: ValueKind::Boolean,
 };
 
+static RETENTION_RULES: Variable = Variable {
+    name: "ANNALS_RETENTION_RULES",
+    config_key: "retention.rules",
+    what: "what `annals retain` forgets, one rule per line",
+    default: "",
+    kind: ValueKind::Lines,
+};
+static RETENTION_AUTOMATIC: Variable = Variable {
+    name: "ANNALS_RETENTION_AUTOMATIC",
+    config_key: "retention.automatic",
+    what: "apply the retention rules after each `annals sync`",
+    default: "no",
+    kind: ValueKind::Boolean,
+};
+
 /// Names another config.toml.
 const FILE_VARIABLE: &str = "ANNALS_CONFIG";
 
@@ -83,7 +107,13 @@ pub struct Config {
     pub home: PathBuf,
     pub user_home: Option<PathBuf>,
     pub machine: String,
-    pub colour: bool,
+    pub colour: Colour,
+    /// How wide a terminal is said to be: `COLUMNS`.
+    pub columns: Option<usize>,
+    /// What long answers are read in on a terminal.
+    pub pager: Option<PagerSettings>,
+    /// The terminal can only print: `TERM=dumb`.
+    pub is_dumb: bool,
     /// What the log shows: `ANNALS_LOG`.
     pub log: Option<String>,
     settings: Vec<Setting>,
@@ -105,6 +135,26 @@ pub enum SettingOrigin {
     Environment,
     File { line: usize },
     Default,
+}
+
+/// When output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// `NO_COLOR` is set.
+    Never,
+    /// On a terminal.
+    Auto,
+    /// `CLICOLOR_FORCE` is set.
+    Always,
+}
+
+/// How to start a pager.
+#[derive(Debug, Clone)]
+pub struct PagerSettings {
+    /// For a shell.
+    pub command: String,
+    /// The person has chosen options of `less`.
+    pub has_options: bool,
 }
 
 /// How to start a browser.
@@ -129,7 +179,12 @@ impl Config {
             home: PathBuf::new(),
             user_home,
             machine: variable("ANNALS_MACHINE").unwrap_or_else(machine_name),
-            colour: variable("NO_COLOR").is_none(),
+            colour: colour(),
+            columns: variable("COLUMNS")
+                .and_then(|columns| columns.parse().ok())
+                .filter(|columns| *columns > 0),
+            pager: pager(),
+            is_dumb: variable("TERM").is_none_or(|term| term == "dumb"),
             log: variable("ANNALS_LOG"),
             settings,
         };
@@ -160,6 +215,11 @@ impl Config {
         self.settings.iter().map(with_default).collect()
     }
 
+    /// Whether the archive is where it is without any setting.
+    pub fn is_default_home(&self) -> bool {
+        default_home(self.user_home.as_deref()).as_ref() == Some(&self.home)
+    }
+
     /// Where the server listens.
     pub fn listen(&self) -> &str {
         self.text(LISTEN.name).unwrap_or(LISTEN.default)
@@ -168,6 +228,16 @@ impl Config {
     /// Whether `sync` also reads the repositories that sessions ran in.
     pub fn reads_projects(&self) -> bool {
         self.flag(PROJECTS.name)
+    }
+
+    /// How long sessions are kept.
+    pub fn retention_rules(&self) -> &[String] {
+        self.list(RETENTION_RULES.name)
+    }
+
+    /// Whether a sync applies these rules.
+    pub fn retains_automatically(&self) -> bool {
+        self.flag(RETENTION_AUTOMATIC.name)
     }
 
     /// The browser that live collection uses: the one that is named, or what is installed.
@@ -259,18 +329,42 @@ fn variable(name: &str) -> Option<String> {
     value.filter(|value| !value.is_empty())
 }
 
+fn colour() -> Colour {
+    match (variable("NO_COLOR"), variable("CLICOLOR_FORCE")) {
+        (Some(_), _) => Colour::Never,
+        (None, Some(forced)) if forced != "0" => Colour::Always,
+        (None, _) => Colour::Auto,
+    }
+}
+
+/// `ANNALS_PAGER`, `PAGER`, or `less`; none if it is set to nothing or to `cat`.
+fn pager() -> Option<PagerSettings> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    let named = ["ANNALS_PAGER", "PAGER"].iter().find_map(|name| std::env::var(name).ok());
+    let command =
+        named.or_else(|| installed(&["less", "more"]).map(|path| path.to_string_lossy().into_owned()))?;
+    let has_options = variable("LESS").is_some();
+    Some(PagerSettings { command: command.trim().to_owned(), has_options })
+        .filter(|pager| !pager.command.is_empty() && pager.command != "cat")
+}
+
+/// The first of these programs that is installed.
+fn installed(names: &[&str]) -> Option<PathBuf> {
+    let path = variable("PATH").unwrap_or_else(|| "/usr/bin:/usr/local/bin".into());
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    found.find(|program| program.is_file())
+}
+
 /// The first Chromium or Chrome that is installed.
 fn installed_browser() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome.exe"];
-    let path = variable("PATH").unwrap_or_else(|| "/usr/bin:/usr/local/bin".into());
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     let bundled = [
         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
         "/Applications/Chromium.app/Contents/MacOS/Chromium",
         r"C:\Program Files\Google\Chrome\Application\chrome.exe",
     ];
-    found.chain(bundled.map(PathBuf::from)).find(|program| program.is_file())
+    installed(&names).or_else(|| bundled.map(PathBuf::from).into_iter().find(|program| program.is_file()))
 }
 
 /// Where config.toml is, or would be; nothing when there is no home to have it.
@@ -285,6 +379,15 @@ pub fn file_path() -> Option<PathBuf> {
         None => user_home()?.join(".config"),
     };
     Some(folder.join("annals/config.toml"))
+}
+
+/// Where the services of the user are: of launchd, or of systemd.
+pub fn service_folder(launchd: bool) -> Option<PathBuf> {
+    if launchd {
+        return Some(user_home()?.join("Library/LaunchAgents"));
+    }
+    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    Some(folder.or_else(|| Some(user_home()?.join(".config")))?.join("systemd/user"))
 }
 
 fn user_home() -> Option<PathBuf> {

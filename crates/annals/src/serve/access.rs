@@ -102,6 +102,13 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
             (holder.scope, None)
         }
         (None, Some(cookie)) => {
+            if !request.method().is_safe() && !is_from_own_page(headers) {
+                return Err(Refusal::new(
+                    StatusCode::FORBIDDEN,
+                    "a browser makes changes only from a page of this server",
+                )
+                .hint("programs send `Authorization: Bearer TOKEN`"));
+            }
             let known = app.browser_of(&cookie, headers).await;
             let (holder, renewed) = known.ok_or_else(|| {
                 unauthorized("this browser is logged out")
@@ -128,13 +135,13 @@ impl App {
     pub(super) async fn holder_of(self: &Arc<Self>, token: &str) -> Option<BrowserHolder> {
         let (app, hash) = (self.clone(), self.token_key.hash(token));
         let holder = tokio::task::spawn_blocking(move || {
-            let store = app.reader().ok()?;
+            let store = app.reading.reader().ok()?;
             // Read again for every request: it may have been replaced.
             // An archive that cannot be written may have none.
             let own = stored_local_token(&store).map(|own| own.or_else(|| app.passing_token.clone()));
             let own = own.map(|own| own.map(|own| app.token_key.hash(&own)));
             let holder = store.token_holder(&hash);
-            app.give_back(store);
+            app.reading.give_back(store);
             if own.ok()? == Some(hash) {
                 return Some(BrowserHolder { member: None, scope: Scope::Owner });
             }
@@ -150,6 +157,19 @@ impl App {
         });
         holder.await.ok().flatten()
     }
+}
+
+/// Whether a browser says that the request comes from a page of this very server. Other ports of the host, which other
+/// programs listen on, get the cookie sent along too.
+fn is_from_own_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(|site| site == "same-origin");
+    let origin = headers.get(ORIGIN).map(|origin| {
+        let origin = origin.to_str().unwrap_or_default();
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        authority.is_some_and(|authority| headers.get(HOST).is_some_and(|host| host == authority))
+    });
+    // Every browser sends one of them; what it sends must agree.
+    (site.is_some() || origin.is_some()) && site.unwrap_or(true) && origin.unwrap_or(true)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
@@ -173,7 +193,8 @@ fn with_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Forms of our own pages send their origin only with a referrer; nobody else gets one.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("default-src 'none'"));
     if unauthorized {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"annals\""));

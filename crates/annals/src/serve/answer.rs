@@ -1,21 +1,21 @@
 //! Responses: JSON with an ETag, errors as RFC 9457, and a log without content.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::App;
 use super::access::Caller;
+use super::{App, Reading};
 use crate::view::{FileEdit, View};
-use annals_core::{Error, Result, Scope, visible_json};
+use annals_core::{Arrangement, Error, Result, Scope, visible_json};
 
 /// An error as in RFC 9457.
 #[derive(Debug, Serialize, ToSchema)]
@@ -155,23 +155,58 @@ pub(super) async fn with_view<T: Send + 'static>(
     caller: Caller,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> std::result::Result<Option<T>, Refusal> {
-    app.freshness.refresh_on_request().await;
+    Ok(read(&app.reading, caller.scope, question).await?)
+}
+
+/// The same, for other protocols.
+pub(super) async fn read<T: Send + 'static>(
+    reading: &Arc<Reading>,
+    scope: Scope,
+    question: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    reading.freshness.refresh_on_request().await;
     // Far more threads than processors would slow each other down; requests are handled in order of arrival.
-    let shared = app.clone();
-    let _turn = app.turns.acquire().await;
-    let answer = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
-        let app = shared;
-        let is_owner = caller.scope == Scope::Owner;
-        let disk = if is_owner { app.freshness.disk() } else { Vec::new() };
-        let store = app.reader()?;
-        let view = app.view(&store, caller.scope, &disk);
+    let shared = reading.clone();
+    let _turn = reading.turns.acquire().await;
+    let answer = tokio::task::spawn_blocking(move || -> Result<T> {
+        let is_owner = scope == Scope::Owner;
+        let disk = if is_owner { shared.freshness.disk() } else { Vec::new() };
+        let store = shared.reader()?;
+        let view = shared.view(&store, scope, &disk);
         let found = view.at_once(|| question(&view));
-        app.give_back(store);
+        shared.give_back(store);
         found
     });
-    match answer.await {
-        Ok(found) => Ok(found?),
-        Err(failed) => Err(Refusal::from(Error::new(format!("the request handler panicked: {failed}")))),
+    answer.await.unwrap_or_else(|failed| Err(Error::new(format!("the request handler panicked: {failed}"))))
+}
+
+/// Stores what `changes` makes of the archive as the caller sees it; `None` is 404.
+pub(super) async fn arrange(
+    app: &Arc<App>,
+    caller: Caller,
+    changes: impl FnOnce(&View<'_>) -> Result<Option<Vec<Arrangement>>> + Send + 'static,
+) -> std::result::Result<Option<()>, Refusal> {
+    let Some(versions) = with_view(app.clone(), caller, changes).await? else { return Ok(None) };
+    if versions.is_empty() {
+        return Ok(Some(()));
+    }
+    let cannot = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "cannot write to the archive");
+    if app.in_memory {
+        return Err(cannot().hint("it is on a read-only or full disk: run `annals doctor`"));
+    }
+    let writing = app.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        let mut writer = writing.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.arrange(caller.scope, &versions).map_err(Error::from)
+    });
+    match written.await {
+        Ok(Ok(_)) => Ok(Some(())),
+        Ok(Err(error)) if error.is_bad_request() => Err(error.into()),
+        Ok(Err(error)) => {
+            tracing::error!("cannot write an arrangement: {}", error.chain());
+            Err(cannot().hint("something else may be writing to it: try again"))
+        }
+        Err(failed) => Err(Error::new(format!("the request handler panicked: {failed}")).into()),
     }
 }
 
@@ -203,10 +238,9 @@ pub(super) async fn no_route() -> Response {
 }
 
 pub(super) async fn no_method() -> Response {
-    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed, use GET");
-    let mut response = refusal.into_response();
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
-    response
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+    // The router adds which methods are.
+    refusal.hint("the header `Allow` lists the methods; /docs lists all routes").into_response()
 }
 
 /// One line per request: method, route without its values, status, time, size.

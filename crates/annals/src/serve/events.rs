@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::watch;
+use utoipa::ToSchema;
 
 use super::App;
 use super::access::Caller;
@@ -19,12 +20,21 @@ use super::api::parameters::{Nothing, Params};
 use annals_core::Scope;
 
 /// Progress of a refresh.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Work {
     pub files: u64,
     pub files_done: u64,
     pub bytes: u64,
     pub bytes_done: u64,
+}
+
+impl Work {
+    /// How much is done: 0 to 100.
+    pub fn percent(self) -> u64 {
+        let (done, all) =
+            if self.bytes > 0 { (self.bytes_done, self.bytes) } else { (self.files_done, self.files) };
+        (done.min(all) * 100).checked_div(all).unwrap_or(100)
+    }
 }
 
 /// The state sent to open pages.
@@ -47,6 +57,18 @@ impl Events {
 
     pub(super) fn sync(&self, work: Option<Work>) {
         self.update(|now| now.sync = work.filter(|work| work.files > 0));
+    }
+
+    /// The running refresh, if it has something to read.
+    pub(super) fn work(&self) -> Option<Work> {
+        self.0.borrow().sync
+    }
+
+    /// Waits for a refresh that has at least this many bytes to read.
+    pub(super) async fn wait_for_work(&self, bytes: u64) {
+        let is_long = |state: &PageState| state.sync.is_some_and(|work| work.bytes >= bytes);
+        // The sender lives as long as `self`.
+        drop(self.0.subscribe().wait_for(is_long).await);
     }
 
     pub(super) fn news(&self) {

@@ -6,6 +6,7 @@ mod api;
 mod browsers;
 mod connections;
 mod events;
+mod mcp;
 mod pages;
 mod refresh;
 
@@ -15,14 +16,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use axum::routing::get;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, put};
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
 pub use events::Work;
-pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles};
+pub use mcp::{AgentSetup, serve_agent};
+pub use pages::{IndexLine, SessionDocument, write_index, write_session};
+pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles, WatchSetup, watch};
 
 use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, source_routes};
 use annals_core::{Error, Result, Scope, Time};
@@ -46,6 +50,8 @@ pub struct Setup {
     /// Further allowed host names.
     pub hosts: Vec<String>,
     pub refresh: Option<Refresh>,
+    /// The homes as they are at the start.
+    pub disk: Vec<DiskState>,
     /// Directories in which a change triggers a refresh.
     pub watch: Vec<PathBuf>,
     /// Logs each request, without content.
@@ -62,10 +68,60 @@ pub struct Address {
     pub links: [String; 2],
 }
 
-/// State shared by all requests.
-struct App {
+/// Reads the archive for one request at a time on each handle.
+struct Reading {
     home: PathBuf,
     readers: Mutex<Vec<Store>>,
+    door: Door,
+    freshness: Arc<Freshness>,
+    turns: Semaphore,
+    now: fn() -> Time,
+}
+
+impl Reading {
+    fn new(home: PathBuf, archive: Store, freshness: Arc<Freshness>, now: fn() -> Time) -> Result<Reading> {
+        let turns = (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS);
+        Ok(Reading {
+            home,
+            door: Door::masking(&archive)?,
+            readers: Mutex::new(vec![archive]),
+            freshness,
+            turns: Semaphore::new(turns),
+            now,
+        })
+    }
+
+    /// For a program that only reads. The archive is created, and migrated, if it can be.
+    fn of_archive(home: &Path, refresh: Option<Refresh>, now: fn() -> Time) -> Result<Reading> {
+        let archive = match Store::open(home) {
+            Ok(_) => Store::open_reader(home)?,
+            // On a read-only or full disk.
+            Err(error) => Store::open_to_read(home)?.ok_or(error)?,
+        };
+        let freshness = Freshness::new(refresh, Vec::new(), Arc::new(Events::new()), now);
+        Reading::new(home.to_owned(), archive, Arc::new(freshness), now)
+    }
+
+    /// A handle for one request; returned with `give_back`.
+    fn reader(&self) -> Result<Store> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
+    }
+
+    /// The archive as visible to a scope.
+    fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
+        let percent = self.freshness.captured_percent();
+        View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk).while_capturing(percent)
+    }
+
+    fn give_back(&self, reader: Store) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
+}
+
+/// State shared by all requests.
+struct App {
+    reading: Arc<Reading>,
     /// The only handle that writes: the last use of tokens, and sessions of browsers.
     writer: Mutex<Store>,
     /// Sessions of browsers that could not be written, on a disk that is full.
@@ -76,33 +132,20 @@ struct App {
     in_memory: bool,
     /// The owner's token then, if the archive has none.
     passing_token: Option<String>,
-    door: Door,
     port: OnceLock<u16>,
     token_key: TokenKey,
     hosts: Vec<String>,
-    freshness: Freshness,
+    freshness: Arc<Freshness>,
     events: Arc<Events>,
     secrets: api::secrets::Secrets,
     started: Time,
     /// Becomes true when the server stops.
     stop: tokio::sync::watch::Sender<bool>,
-    turns: Semaphore,
     log: Option<Log>,
     now: fn() -> Time,
 }
 
 impl App {
-    /// A handle for one request; returned with `give_back`.
-    fn reader(&self) -> Result<Store> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
-    }
-
-    /// The archive as visible to a scope.
-    fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
-        View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk)
-    }
-
     /// The port that the server listens on.
     fn port(&self) -> u16 {
         self.port.get().copied().unwrap_or_default()
@@ -111,9 +154,9 @@ impl App {
     /// The session of a browser, and whether the archive has it.
     fn find_browser(&self, hash: &[u8; 32], port: u16, now: Time) -> Option<(BrowserSession, bool)> {
         if !self.in_memory {
-            let store = self.reader().ok()?;
+            let store = self.reading.reader().ok()?;
             let session = store.browser_session(hash, port, now);
-            self.give_back(store);
+            self.reading.give_back(store);
             if let Some(session) = session.ok()? {
                 return Some((session, true));
             }
@@ -150,10 +193,6 @@ impl App {
         let started = kept.start_browser(browser, now);
         *memory = Some(kept);
         Ok(started?)
-    }
-
-    fn give_back(&self, reader: Store) {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
 }
 
@@ -208,27 +247,23 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
     }
     let events = Arc::new(Events::new());
+    let freshness = Arc::new(Freshness::new(setup.refresh, setup.disk, events.clone(), setup.now));
     let app = Arc::new(App {
+        reading: Arc::new(Reading::new(setup.home, archive, freshness.clone(), setup.now)?),
         port: OnceLock::new(),
         token_key,
-        door: Door::masking(&archive)?,
-        readers: Mutex::new(vec![archive]),
         writer: Mutex::new(store),
         memory: Mutex::default(),
         used_links: Mutex::default(),
         in_memory,
         passing_token: in_memory.then(|| token.clone()),
         hosts: setup.hosts,
-        freshness: Freshness::new(setup.refresh, events.clone(), setup.now),
+        freshness,
         events,
         secrets: api::secrets::Secrets::default(),
         started: (setup.now)(),
         stop: tokio::sync::watch::Sender::new(false),
-        turns: Semaphore::new(
-            (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS),
-        ),
         log: setup.log,
-        home: setup.home,
         now: setup.now,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -255,8 +290,8 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let links = links.map(|link| format!("{url}/?once={link}"));
         ready(&Address { url, token, links })?;
         let routes = routes(app.clone());
-        let watch = HomeWatch::start(&setup.watch, &app);
-        tokio::spawn(refresh::keep_current(app, watch));
+        let watch = HomeWatch::start(&setup.watch, &app.freshness);
+        tokio::spawn(refresh::keep_current(app.freshness.clone(), watch));
         let mut grace_receiver = stop_receiver.clone();
         let stopped = async move { drop(stop_receiver.wait_for(|stop| *stop).await) };
         // A client that sends half a request, or never reads the response, must not keep the server from stopping.
@@ -292,12 +327,24 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/audit", get(api::archive::audit))
         .route("/api/v1/gaps", get(api::archive::gaps))
         .route("/api/v1/sessions", get(api::activity::all_sessions))
+        .route(
+            "/api/v1/projects/arrangement",
+            get(api::arrangement::of_project)
+                .patch(api::arrangement::patch_project)
+                .delete(api::arrangement::delete_project),
+        )
+        .route("/api/v1/searches", get(api::arrangement::searches))
+        .route(
+            "/api/v1/searches/{name}",
+            put(api::arrangement::save_search).delete(api::arrangement::remove_search),
+        )
         .route("/api/v1/activity", get(api::activity::year))
         .route("/api/v1/usage/days", get(api::activity::days))
         .route("/api/v1/library", get(api::library::items))
         .route("/api/v1/library/item", get(api::library::item))
         .route("/api/v1/secrets", get(api::secrets::list))
-        .route("/events", get(events::stream));
+        .route("/events", get(events::stream))
+        .merge(mcp::routes(&app));
     for (source, route) in source_routes() {
         let family = api::sessions::routes().layer(axum::Extension(api::parameters::OfSource(source)));
         router = router.nest(&format!("/api/v1/{route}"), family);
@@ -306,6 +353,7 @@ fn routes(app: Arc<App>) -> Router {
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
         .layer(middleware::from_fn_with_state(app.clone(), access::guard))
+        .layer(DefaultBodyLimit::max(api::arrangement::LONGEST_BODY))
         .layer(CompressionLayer::new())
         .layer(middleware::from_fn_with_state(app.clone(), answer::write_log))
         .with_state(app)

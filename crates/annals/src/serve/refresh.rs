@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::{Mutex, Notify};
 
-use super::App;
 use super::events::{Events, Work};
+use super::{GRACE, Stop};
 use crate::view::DiskState;
-use annals_core::Time;
+use annals_core::{Result, Time};
 use annals_store::CaptureFailure;
 
 /// Captures new data and reports the state of the homes. Provided by the caller of the server.
@@ -64,6 +64,8 @@ impl Trouble {
 
 /// How long a request waits for a refresh.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A refresh with more to read takes longer than that, and nobody waits for it.
+const LONG: u64 = 64 << 20;
 /// A refresh this short runs before every request; a longer one only after a change.
 const CHEAP: Duration = Duration::from_millis(15);
 /// A longer refresh is followed by a pause of this many times its length, so that at most a ninth of the time is
@@ -78,6 +80,8 @@ pub(super) struct Freshness {
     refresh: Option<Refresh>,
     last: Arc<Mutex<Option<LastRefresh>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
+    /// A refresh has ended.
+    ran: Arc<AtomicBool>,
     trouble: Arc<RwLock<Trouble>>,
     now: fn() -> Time,
     /// The directories are watched, and nothing changed since the last refresh.
@@ -100,13 +104,19 @@ impl LastRefresh {
 }
 
 impl Freshness {
-    pub(super) fn new(refresh: Option<Refresh>, events: Arc<Events>, now: fn() -> Time) -> Freshness {
+    pub(super) fn new(
+        refresh: Option<Refresh>,
+        disk: Vec<DiskState>,
+        events: Arc<Events>,
+        now: fn() -> Time,
+    ) -> Freshness {
         Freshness {
             refresh,
             now,
             trouble: Arc::default(),
             last: Arc::default(),
-            disk: Arc::default(),
+            disk: Arc::new(RwLock::new(disk)),
+            ran: Arc::default(),
             watched: AtomicBool::new(false),
             changed: Arc::default(),
             events,
@@ -115,6 +125,11 @@ impl Freshness {
 
     pub(super) fn disk(&self) -> Vec<DiskState> {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How much of what the running capture found is in the archive.
+    pub(super) fn captured_percent(&self) -> Option<u64> {
+        self.events.work().map(Work::percent)
     }
 
     pub(super) fn trouble(&self) -> Trouble {
@@ -127,15 +142,15 @@ impl Freshness {
     }
 
     /// Only one request refreshes at a time; the others use the current data, except until the first refresh has
-    /// ended.
+    /// ended or proves to be long.
     pub(super) async fn refresh_on_request(&self) {
         let Some(refresh) = self.refresh.clone() else { return };
         let last = match self.last.clone().try_lock_owned() {
             Ok(last) => last,
-            Err(_) if self.disk().is_empty() => {
-                match tokio::time::timeout(PATIENCE, self.last.clone().lock_owned()).await {
-                    Ok(last) => last,
-                    Err(_) => return,
+            Err(_) if !self.ran.load(Ordering::Relaxed) => {
+                match self.wait_for(self.last.clone().lock_owned()).await {
+                    Some(last) => last,
+                    None => return,
                 }
             }
             Err(_) => return,
@@ -146,6 +161,7 @@ impl Freshness {
         self.changed.store(false, Ordering::Relaxed);
         let (disk, events, trouble, now) =
             (self.disk.clone(), self.events.clone(), self.trouble.clone(), (self.now)());
+        let ran = self.ran.clone();
         let running = tokio::task::spawn_blocking(move || {
             let mut last = last;
             let started = Instant::now();
@@ -171,11 +187,21 @@ impl Freshness {
                 events.news();
             }
             *disk.write().unwrap_or_else(PoisonError::into_inner) = refreshed.disk;
+            ran.store(true, Ordering::Relaxed);
             let took = if refreshed.news { Duration::ZERO } else { started.elapsed() };
             *last = Some(LastRefresh { ended: Instant::now(), took });
         });
         // A longer refresh continues after the response.
-        drop(tokio::time::timeout(PATIENCE, running).await);
+        drop(self.wait_for(running).await);
+    }
+
+    /// Waits for a refresh, unless it takes too long.
+    async fn wait_for<T>(&self, refresh: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            ended = refresh => Some(ended),
+            () = self.events.wait_for_work(LONG) => None,
+            () = tokio::time::sleep(PATIENCE) => None,
+        }
     }
 
     /// Failures are retried whether or not something changes in the homes.
@@ -230,9 +256,9 @@ pub(super) struct HomeWatch {
 }
 
 impl HomeWatch {
-    pub(super) fn start(homes: &[PathBuf], app: &App) -> HomeWatch {
-        let mut watch = HomeWatch::of(homes.to_vec(), app.freshness.changed.clone());
-        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
+    pub(super) fn start(homes: &[PathBuf], freshness: &Freshness) -> HomeWatch {
+        let mut watch = HomeWatch::of(homes.to_vec(), freshness.changed.clone());
+        freshness.watched.store(watch.follow(), Ordering::Relaxed);
         watch
     }
 
@@ -276,17 +302,45 @@ impl HomeWatch {
 }
 
 /// Refreshes at the start, after changes, and at intervals.
-pub(super) async fn keep_current(app: Arc<App>, mut watch: HomeWatch) {
+pub(super) async fn keep_current(freshness: Arc<Freshness>, mut watch: HomeWatch) {
     loop {
-        app.freshness.refresh_on_request().await;
+        freshness.refresh_on_request().await;
         // Changes during a pause are not lost.
-        if !app.freshness.changed.load(Ordering::Relaxed) {
+        if !freshness.changed.load(Ordering::Relaxed) {
             drop(tokio::time::timeout(SELDOM, watch.wake.notified()).await);
         }
         // Clients write a line at a time: one refresh for many lines.
         tokio::time::sleep(GATHER).await;
-        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
+        freshness.watched.store(watch.follow(), Ordering::Relaxed);
     }
+}
+
+/// What is captured without a server.
+pub struct WatchSetup {
+    pub refresh: Refresh,
+    /// Directories in which a change triggers a refresh.
+    pub homes: Vec<PathBuf>,
+    pub now: fn() -> Time,
+}
+
+/// Keeps the archive current until the process is stopped. Calls `ready` once changes are noticed.
+pub fn watch(setup: WatchSetup, ready: impl FnOnce() -> Result<()>) -> Result<()> {
+    let freshness =
+        Arc::new(Freshness::new(Some(setup.refresh), Vec::new(), Arc::new(Events::new()), setup.now));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
+    let ended = runtime.block_on(async {
+        let mut stop = Stop::listen()?;
+        let watch = HomeWatch::start(&setup.homes, &freshness);
+        ready()?;
+        tokio::select! {
+            () = keep_current(freshness, watch) => {}
+            () = stop.received() => {}
+        }
+        Ok(())
+    });
+    runtime.shutdown_timeout(GRACE);
+    ended
 }
 
 #[cfg(test)]
@@ -330,7 +384,7 @@ mod tests {
             };
             Refreshed { disk: Vec::new(), news: true, outcome }
         });
-        (Freshness::new(Some(refresh), Arc::new(Events::new()), || Time::from_seconds(7)), count)
+        (Freshness::new(Some(refresh), Vec::new(), Arc::new(Events::new()), || Time::from_seconds(7)), count)
     }
 
     fn wait<F: Future>(future: F) -> F::Output {

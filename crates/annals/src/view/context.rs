@@ -13,11 +13,17 @@ pub struct View<'a> {
     pub(super) now: Time,
     /// The state of the sources' homes at the last refresh; empty for callers who may not see it.
     pub(super) disk: &'a [DiskState],
+    /// How much of what a running capture found is in the archive, in percent.
+    pub(super) captured_percent: Option<u64>,
 }
 
 impl<'a> View<'a> {
     pub fn new(archive: Archive<'a>, door: &'a Door, now: Time) -> View<'a> {
-        View { archive, door, now, disk: &[] }
+        View { archive, door, now, disk: &[], captured_percent: None }
+    }
+
+    pub fn while_capturing(self, captured_percent: Option<u64>) -> View<'a> {
+        View { captured_percent, ..self }
     }
 
     pub fn with_disk(self, disk: &'a [DiskState]) -> View<'a> {

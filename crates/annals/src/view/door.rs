@@ -202,7 +202,8 @@ pub(super) fn between_letters(text: &str, at: usize) -> usize {
 }
 
 /// Unguessable bytes from the operating system.
-pub(super) fn random_bytes() -> [u8; 32] {
+/// A new key.
+pub fn random_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
     // Without randomness we cannot continue: a guessable key would be worse than none.
     #[expect(clippy::expect_used, reason = "an operating system without randomness keeps no secrets")]

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
-use annals_core::Time;
+use annals_core::{Time, zone};
 
 /// The first day of the month after one like `2026-03`.
 pub fn month_after(month: &str) -> String {
@@ -147,7 +146,7 @@ pub fn local_clock(moment: &str) -> String {
 }
 
 fn in_local_time(moment: Option<Timestamp>, form: &str) -> Option<String> {
-    Some(moment?.to_zoned(TimeZone::system()).strftime(form).to_string())
+    Some(moment?.to_zoned(zone()).strftime(form).to_string())
 }
 
 /// The last component of a path.

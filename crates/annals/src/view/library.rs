@@ -49,6 +49,13 @@ pub struct ItemVersion {
     pub diff: Shown,
 }
 
+/// A version of a library item as it is stored.
+pub(super) struct StoredItem {
+    pub source: &'static dyn Source,
+    pub stream: &'static Stream,
+    pub row: ItemRow,
+}
+
 impl View<'_> {
     /// Everything in effect at `then`.
     pub fn library(&self, query: &LibraryQuery, then: Time) -> Result<Vec<LibraryItem>> {
@@ -132,6 +139,32 @@ impl View<'_> {
         Ok(found)
     }
 
+    /// Visits every version of every library item.
+    pub(super) fn each_item(
+        &self,
+        query: &LibraryQuery,
+        visit: &mut dyn FnMut(StoredItem) -> Result<()>,
+    ) -> Result<()> {
+        for (source, stream) in shelves(query) {
+            let name = source.manifest().source;
+            for key in self.archive.item_keys(name, stream.name)? {
+                for row in self.archive.item_versions(name, stream.name, &key)? {
+                    visit(StoredItem { source, stream, row })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn item_of(&self, stored: &StoredItem) -> LibraryItem {
+        item(self.door, stored.source.manifest(), stored.stream, &stored.row)
+    }
+
+    /// The text of a version, masked.
+    pub(super) fn item_text(&self, stored: &StoredItem, contents: &mut Contents<'_>) -> Result<String> {
+        shown_text(self.door, stored.source, stored.stream, contents, &stored.row)
+    }
+
     /// Every version of every library item, masked, with the time it took effect.
     pub(super) fn history_texts(
         &self,
@@ -140,18 +173,12 @@ impl View<'_> {
         visit: &mut dyn FnMut(&str, &str),
     ) -> Result<()> {
         let mut contents = self.archive.contents();
-        for (source, stream) in shelves(query) {
-            let name = source.manifest().source;
-            for key in self.archive.item_keys(name, stream.name)? {
-                for row in
-                    self.archive.item_versions(name, stream.name, &key)?.iter().filter(|row| is_wanted(row))
-                {
-                    let text = shown_text(self.door, source, stream, &mut contents, row)?;
-                    visit(&text, &row.changed_at.rfc3339());
-                }
+        self.each_item(query, &mut |stored| {
+            if is_wanted(&stored.row) {
+                visit(&self.item_text(&stored, &mut contents)?, &stored.row.changed_at.rfc3339());
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

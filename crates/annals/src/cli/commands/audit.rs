@@ -1,14 +1,14 @@
-//! `annals audit`: found = kept + left out + unknown + malformed + gaps, for each source.
+//! `annals audit`: found = kept + forgotten + left out + unknown + malformed + gaps, for each source.
 
 use clap::Args;
 use serde_json::json;
 
 use crate::cli::settings::Declared;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::{Context, Outcome};
 use crate::collect::{HomeState, survey_home, survey_homes};
-use crate::view::format::{counted, number, size};
-use crate::view::{Audit, IndexAudit, OnDisk, View};
+use crate::view::format::{counted, local_text, number, plural, size};
+use crate::view::{Audit, ForgettingAudit, IndexAudit, OnDisk, View};
 use annals_core::Result;
 use annals_sources::{Source, of_programs};
 
@@ -28,11 +28,14 @@ pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
         let disk = on_disk(context, &view, source)?;
         audits.push(view.audit(source, &disk)?);
     }
-    let index = view.index_audit()?;
+    let (forgotten, index) = (view.forgettings()?, view.index_audit()?);
     if context.json {
-        context.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
+        context
+            .output
+            .json(&json!({"sources": audits, "forgotten": forgotten, "index": index, "next_cursor": null}))?;
     } else {
         print(context, &audits)?;
+        print_forgotten(context, &forgotten)?;
         print_index(context, &index)?;
     }
     let below = options
@@ -62,6 +65,32 @@ fn on_disk(context: &Context, view: &View<'_>, source: &'static dyn Source) -> R
     Ok(disk)
 }
 
+fn print_forgotten(context: &mut Context, forgotten: &[ForgettingAudit]) -> Result<()> {
+    if forgotten.is_empty() {
+        return Ok(());
+    }
+    let title = context.output.strong("Forgotten");
+    context.output.line(title)?;
+    for one in forgotten {
+        let state = match (&one.expires_at, one.is_complete) {
+            (Some(until), _) => format!(", in the trash until {}", local_text(Some(until))),
+            (None, true) => String::new(),
+            (None, false) => ", not complete: run `annals sync`".to_owned(),
+        };
+        let account = &one.account;
+        let count = |name: &str, noun: &str| counted(account[name].as_i64().unwrap_or(0), noun);
+        context.output.line(format!(
+            "  {}  {}: {}, {}, {}{state}",
+            local_text(Some(&one.forgotten_at)),
+            one.reason,
+            count("sessions", "session"),
+            size(account["bytes"].as_u64().unwrap_or(0)),
+            plural(one.hashes, "hash keeps it away", "hashes keep it away"),
+        ))?;
+    }
+    Ok(())
+}
+
 fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
     let title = context.output.strong("Text index");
     let bytes = size(index.bytes);
@@ -82,27 +111,42 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
             None => "nothing found".to_owned(),
         };
         context.output.line(format!("{title}  {accounted}"))?;
-        let head = ["", "#found", "#kept", "#left out", "#unaccounted", "#gaps"];
+        let columns = [
+            Column::text(""),
+            Column::number("found"),
+            Column::number("kept"),
+            Column::number("forgotten").leave_out(2),
+            Column::number("left out").leave_out(1),
+            Column::number("unaccounted"),
+            Column::number("gaps"),
+        ];
         let (files, bytes) = (audit.files, audit.bytes);
         let count = |value: u64| number(value);
-        let row = |name: &str, values: [u64; 5], form: &dyn Fn(u64) -> String| {
+        let row = |name: &str, values: [u64; 6], form: &dyn Fn(u64) -> String| {
             std::iter::once(name.to_owned()).chain(values.map(form)).collect::<Vec<_>>()
         };
         let rows = [
-            row("files", [files.found, files.kept, files.left_out, files.unaccounted, files.gaps], &count),
-            row("bytes", [bytes.found, bytes.kept, bytes.left_out, bytes.unaccounted, bytes.gaps], &size),
+            row(
+                "files",
+                [files.found, files.kept, files.forgotten, files.left_out, files.unaccounted, files.gaps],
+                &count,
+            ),
+            row(
+                "bytes",
+                [bytes.found, bytes.kept, bytes.forgotten, bytes.left_out, bytes.unaccounted, bytes.gaps],
+                &size,
+            ),
         ];
-        for line in table(&head, &rows) {
-            context.output.line(format!("  {line}"))?;
-        }
+        context.output.table("  ", &columns, &rows)?;
         let lines = &audit.lines;
         context.output.line(format!(
-            "  lines  {} found = {} kept + {} unknown + {} malformed + {} skipped",
+            "  lines  {} found = {} kept + {} unknown + {} malformed + {} skipped + {} forgotten",
             number(lines.found),
             number(lines.kept.lines),
             number(lines.unknown.lines),
             number(lines.malformed.lines),
-            number(lines.skipped.lines)
+            number(lines.skipped.lines),
+            number(lines.forgotten.lines)
         ))?;
         for store in &audit.stores {
             let why =

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::ui::output::Output;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::{Context, Outcome};
 use crate::config::{Setting, SettingOrigin, SettingValue, file_path};
 use annals_core::{Error, Result};
@@ -41,9 +41,9 @@ pub fn run(context: &mut Context, options: &ConfigArguments) -> Result<Outcome> 
     }
     let file = file.unwrap_or_default();
     let rows: Vec<Vec<String>> = settings.iter().map(|setting| row(setting, &file)).collect();
-    for line in table(&["setting", "value", "from"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns =
+        [Column::text("setting"), Column::text("value").cut_end(16), Column::text("from").cut_front(12)];
+    context.output.table("", &columns, &rows)?;
     Ok(Outcome::Done)
 }
 

@@ -41,7 +41,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     let config = context.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
     let settings = Declared(&config);
-    let environment = settings.environment(1);
+    let environment = settings.environment();
     if options.remove {
         context.archive_or_new()?;
         disconnect(source, &environment)?;

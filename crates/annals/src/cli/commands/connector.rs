@@ -65,7 +65,7 @@ pub fn run(
     let _lock = Lock::take(&context.config.home, "sync --connector")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
-    let environment = settings.environment(1);
+    let environment = settings.environment();
     // The program can print anything: it passes the door like all text.
     let door = context.door(&Store::open(&config.home)?)?;
     let shown = |text: &str| door.show(text).to_string();

@@ -10,14 +10,16 @@ use crate::cli::ui::progress::Bar;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{Lock, Progress, compare_rows, compare_sample};
 use crate::view::format::{counted, size};
-use crate::view::{Door, Finding, View, examine};
-use annals_core::{Result, Shown, SourceStatus};
+use crate::view::{Door, Finding, SourceCard, View, examine};
+use annals_core::{Result, Shown, SourceStatus, Time};
 use annals_store::Store;
 
 /// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
 /// Most unknown kinds listed.
 const MOST_KINDS: usize = 10;
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
 
 #[derive(Args)]
 pub struct DoctorArguments {
@@ -65,6 +67,7 @@ pub fn run(context: &mut Context, options: &DoctorArguments) -> Result<Outcome> 
         }
         let hint = Some(card.setup_hint.into()).filter(|_| !reachable);
         findings.push(Finding { check: "homes", ok: reachable, what: Shown::new(what), hint });
+        findings.extend(late_capture(&card));
     }
     findings.extend(free_space(context));
     let well = findings.iter().all(|finding| finding.ok);
@@ -80,6 +83,24 @@ pub fn run(context: &mut Context, options: &DoctorArguments) -> Result<Outcome> 
         }
     }
     Ok(if well { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// Nothing was captured for so long that the client deletes, or has deleted, what is not in the archive.
+fn late_capture(card: &SourceCard) -> Option<Finding> {
+    let last = card.last_scanned_at.as_deref().and_then(Time::parse)?;
+    let days = now().micros().saturating_sub(last.micros()) / DAY;
+    let retention = card.retention_days?;
+    if days * 2 < retention.max(1) {
+        return None;
+    }
+    let (label, client) = (card.provider_label, counted(retention, "day"));
+    let lost = if days >= retention { "; some may be lost" } else { "" };
+    let what = format!(
+        "{label}: nothing was captured for {}, and the client deletes sessions after {client}{lost}",
+        counted(days, "day")
+    );
+    let hint = Some("`annals sync` captures now; `annals service install` keeps capturing".into());
+    Some(Finding { check: "capture", ok: false, what: Shown::new(what), hint })
 }
 
 /// Compares the rows of some files with those that their archived bytes give.

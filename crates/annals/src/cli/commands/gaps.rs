@@ -6,10 +6,10 @@ use serde_json::json;
 use super::sync::{collect, collect_live, gaps_only, parse_source, print_stops};
 use crate::cli::live::print_time_left;
 use crate::cli::source_name;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::collect::Lock;
+use crate::collect::{Lock, Nobody};
 use crate::view::format::{counted, number};
 use crate::view::{GapQuery, GapView, MISSING, OPEN, Paging};
 use annals_core::{Error, Result, Scope};
@@ -69,11 +69,19 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     if list.gaps.is_empty() {
         context.output.line("no gaps: everything that was found is archived")?;
     } else {
-        let head = ["source", "stream", "key", "cause", "status", "#tries", "last try", "next try", "reason"];
+        let columns = [
+            Column::text("source").leave_out(3),
+            Column::text("stream").leave_out(4),
+            Column::text("key").cut_front(16),
+            Column::text("cause").cut_end(8),
+            Column::text("status"),
+            Column::number("tries").leave_out(2),
+            Column::text("last try").leave_out(5),
+            Column::text("next try"),
+            Column::text("reason").cut_end(16).leave_out(1),
+        ];
         let rows: Vec<Vec<String>> = list.gaps.iter().map(row).collect();
-        for line in table(&head, &rows) {
-            context.output.line(line)?;
-        }
+        context.output.table("", &columns, &rows)?;
     }
     if !context.quiet {
         print_time_left(context, options.source.as_deref())?;
@@ -138,7 +146,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     let mut outcome = Outcome::Done;
     if before > 0 {
         let options = gaps_only(source);
-        collect(context, &options)?;
+        collect(context, &options, &mut Nobody)?;
         let reports = collect_live(context, &options)?;
         outcome = print_stops(context, &reports);
     }

@@ -53,7 +53,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let _lock = Lock::take(&context.config.home, "import")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
-    let environment = settings.environment(1);
+    let environment = settings.environment();
     let mut bar = Bar::new(context.quiet);
     let reports = match &options.git {
         Some(repository) => vec![import_git(repository, options, &environment, &mut bar)?],

@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::source_name;
-use crate::cli::ui::table::{fit, table};
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::LibraryQuery;
-use crate::view::format::size;
+use crate::view::format::{last_part, size};
 use annals_core::{Result, Time};
 
 #[derive(Args)]
@@ -60,7 +60,16 @@ fn list(context: &mut Context, query: &LibraryQuery, then: Time) -> Result<Outco
         context.output.json(&json!({"items": items, "next_cursor": null}))?;
         return Ok(answer);
     }
-    let head = ["kind", "scope", "project", "name", "#size", "changed", "#versions", "source"];
+    let columns = [
+        Column::text("kind"),
+        Column::text("scope").leave_out(4),
+        Column::text("project").cut_front(8).leave_out(2),
+        Column::text("name").cut_front(20),
+        Column::number("size").leave_out(3),
+        Column::text("changed").leave_out(1),
+        Column::number("versions").leave_out(5),
+        Column::text("source"),
+    ];
     let rows: Vec<Vec<String>> = items
         .iter()
         .map(|item| {
@@ -68,8 +77,8 @@ fn list(context: &mut Context, query: &LibraryQuery, then: Time) -> Result<Outco
             vec![
                 item.kind.to_owned(),
                 item.scope.to_owned(),
-                fit(project.rsplit('/').next().unwrap_or(project), 20),
-                fit(item.name.as_str(), 50),
+                last_part(project).to_owned(),
+                item.name.to_string(),
                 size(item.bytes),
                 time::local_text(Some(&item.changed_at)),
                 item.versions.to_string(),
@@ -86,9 +95,7 @@ fn list(context: &mut Context, query: &LibraryQuery, then: Time) -> Result<Outco
         }
         return Ok(answer);
     }
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     Ok(answer)
 }
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use strum::VariantNames as _;
 
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::format::{counted, number};
@@ -134,9 +134,15 @@ fn browsers(context: &mut Context, store: &Store) -> Result<Outcome> {
             ]
         })
         .collect();
-    for line in table(&["#number", "who", "#port", "last access", "expires", "browser"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns = [
+        Column::number("number"),
+        Column::text("who").cut_end(8),
+        Column::number("port").leave_out(2),
+        Column::text("last access"),
+        Column::text("expires").leave_out(1),
+        Column::text("browser").cut_end(12),
+    ];
+    context.output.table("", &columns, &rows)?;
     Ok(Outcome::Done)
 }
 
@@ -223,9 +229,15 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
             ]
         })
         .collect();
-    for line in table(&["name", "organisation", "role", "#homes", "#tokens", "last access"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns = [
+        Column::text("name").cut_end(10),
+        Column::text("organisation").cut_end(8),
+        Column::text("role"),
+        Column::number("homes").leave_out(1),
+        Column::number("tokens").leave_out(2),
+        Column::text("last access"),
+    ];
+    context.output.table("", &columns, &rows)?;
     Ok(Outcome::Done)
 }
 

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::view::RecordsQuery;
+use crate::view::{RecordsQuery, find_recorded_source};
 use annals_core::{Error, Result, Stream};
-use annals_sources::{Source, by_name, of_programs};
+use annals_sources::{Source, of_programs};
 
 #[derive(Args)]
 pub struct RecordsArguments {
@@ -74,7 +74,7 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     if let Some(query) = of_connector(context, options, source, stream)? {
         return Ok(query);
     }
-    let source = super::sync::parse_source(source)?;
+    let source = recorded_source(source)?;
     let stream = find_stream(source, stream)?;
     Ok(RecordsQuery { key: options.key.clone(), ..selected(options, source, stream)? })
 }
@@ -92,6 +92,11 @@ fn selected(
         full: options.full,
         ..RecordsQuery::all(source, stream)
     })
+}
+
+/// A source, or the archive itself.
+pub fn recorded_source(name: &str) -> Result<&'static dyn Source> {
+    find_recorded_source(name).map_or_else(|| super::sync::parse_source(name), Ok)
 }
 
 /// A stream of a source by its name.
@@ -112,7 +117,9 @@ fn of_connector(
     stream: &str,
 ) -> Result<Option<RecordsQuery>> {
     let source = of_programs();
-    let Some(store) = context.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
+    let Some(store) = context.archive()?.filter(|_| find_recorded_source(name).is_none()) else {
+        return Ok(None);
+    };
     let manifest = source.manifest();
     let known = store.known_instance(manifest.source, &context.config.machine, name)?;
     let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };

@@ -28,7 +28,7 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
     let _lock = Lock::take(&context.config.home, "repair")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
-    let report = repair(&settings.environment(1), options.dry_run)?;
+    let report = repair(&settings.environment(), options.dry_run)?;
     let door = Door::masking_alone();
     let can_be_healed = |version: &&RepairedVersion| {
         if options.dry_run { version.source.is_some() } else { version.is_healed }

@@ -56,6 +56,8 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             "bytes": restored.bytes,
             "already_there": restored.already_there,
             "from_imports": restored.from_imports,
+            "forgotten_files": restored.forgotten_files,
+            "forgotten_lines": restored.forgotten_lines,
             "databases": restored.databases.iter().map(|database| json!({
                 "path": database.path,
                 "tables": database.tables,
@@ -81,6 +83,13 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
         for pattern in &restored.without_schema {
             context.output.note(format!(
                 "note: {pattern}: rows not restored, because no sync has archived the database's schema yet"
+            ));
+        }
+        if restored.forgotten_files + restored.forgotten_lines > 0 {
+            context.output.note(format!(
+                "note: forgotten, and left out: {}, and {} of the files that are restored, which are blank",
+                counted(restored.forgotten_files, "file"),
+                counted(restored.forgotten_lines, "line")
             ));
         }
         if restored.from_imports > 0 {

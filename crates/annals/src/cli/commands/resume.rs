@@ -8,11 +8,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::sessions::absolute;
+use crate::cli::ui::picker::pick;
 use crate::cli::ui::resume::resume_line;
-use crate::cli::ui::table::{fit, table};
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
-use crate::view::{Paging, SearchQuery, SessionQuery, SessionView, View};
+use crate::view::format::last_part;
+use crate::view::{Branch, Paging, SearchQuery, SessionQuery, SessionView, View};
 use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
@@ -31,22 +33,19 @@ pub struct ResumeArguments {
 }
 
 /// Sessions to choose from.
-const CHOICES: i64 = 10;
+const CHOICES: i64 = 50;
+/// Sessions in a list that is chosen from by number.
+const NUMBERED: usize = 10;
+/// Prompts of a session in its preview: the first and the last ones.
+const PROMPTS: usize = 5;
 
 pub fn run(context: &mut Context, options: &ResumeArguments) -> Result<Outcome> {
     let words = options.words.join(" ");
-    let found = match context.archive()? {
-        Some(store) => {
-            let door = context.door(&store)?;
-            candidates(&context.view(&store, &door), &words)?
-        }
-        None => Vec::new(),
-    };
-    let Some(first) = found.first() else {
-        context.output.note("no session to resume");
-        context.output.note("hint: `annals sessions` lists sessions; `annals sync` captures new ones");
-        return Ok(Outcome::Nothing);
-    };
+    let Some(store) = context.archive()? else { return nothing(context) };
+    let door = context.door(&store)?;
+    let view = context.view(&store, &door);
+    let found = candidates(&view, &words)?;
+    let Some(first) = found.first() else { return nothing(context) };
     if context.json {
         let directory = first.cwd.as_ref().map(|cwd| cwd.as_str());
         context
@@ -59,23 +58,58 @@ pub fn run(context: &mut Context, options: &ResumeArguments) -> Result<Outcome> 
         context.output.line(resume_line(first))?;
         return Ok(Outcome::Done);
     }
-    let session = match found.as_slice() {
-        [only] => only,
-        several => match choose(context, several)? {
-            Some(chosen) => chosen,
-            None => return Ok(Outcome::Nothing),
-        },
+    let chosen = match found.as_slice() {
+        [only] => Some(only),
+        several if context.config.is_dumb || !cfg!(unix) => {
+            choose_by_number(context, &several[..several.len().min(NUMBERED)])?
+        }
+        several => {
+            let choices: Vec<String> = several.iter().map(line_of).collect();
+            let width = context.output.width().unwrap_or(80);
+            let chosen = pick(&choices, width, &mut |number| preview(&view, &several[number]))?;
+            chosen.and_then(|number| several.get(number))
+        }
     };
+    let Some(session) = chosen else { return Ok(Outcome::Nothing) };
     context.output.line(resume_line(session))?;
     context.output.flush()?;
     start(session)
+}
+
+fn nothing(context: &mut Context) -> Result<Outcome> {
+    context.output.note("no session to resume");
+    context.output.note("hint: `annals sessions` lists sessions; `annals sync` captures new ones");
+    Ok(Outcome::Nothing)
+}
+
+/// One session on one line, for those who choose.
+fn line_of(session: &SessionView) -> String {
+    let title = session.heading().map_or("(no title)", |title| title.as_str());
+    let cwd = session.cwd.as_ref().map_or("", |cwd| cwd.as_str());
+    let at = time::local_text(session.last_message_at.as_ref());
+    format!("{at}  {}  {title}  {}", last_part(cwd), session.provider_label).replace('\n', " ")
+}
+
+/// Where it ran, and what was asked for.
+fn preview(view: &View<'_>, session: &SessionView) -> Vec<String> {
+    let mut lines: Vec<String> = session.cwd.iter().map(ToString::to_string).collect();
+    let prompts = view.outline(session, &Branch::Current).map(|outline| outline.prompts).unwrap_or_default();
+    let left_out = prompts.len().saturating_sub(PROMPTS);
+    for (number, prompt) in prompts.iter().enumerate() {
+        if number == 0 || number > left_out {
+            lines.push(format!("> {}", prompt.text));
+        } else if number == 1 {
+            lines.push("  …".to_owned());
+        }
+    }
+    lines
 }
 
 /// Sessions that can be resumed, best first.
 fn candidates(view: &View<'_>, words: &str) -> Result<Vec<SessionView>> {
     let mut found: Vec<SessionView> = Vec::new();
     let list = |filter: SessionFilter| {
-        let page = Paging { limit: CHOICES * 5, cursor: None };
+        let page = Paging { limit: CHOICES, cursor: None };
         view.sessions(&SessionQuery { filter, page, brief: false }).map(|list| list.sessions)
     };
     if words.is_empty() {
@@ -105,25 +139,30 @@ fn is_program(command: &str) -> bool {
     !command.is_empty() && !command.contains("://")
 }
 
-fn choose<'s>(context: &mut Context, found: &'s [SessionView]) -> Result<Option<&'s SessionView>> {
+fn choose_by_number<'s>(context: &mut Context, found: &'s [SessionView]) -> Result<Option<&'s SessionView>> {
     let rows: Vec<Vec<String>> = found
         .iter()
         .zip(1..)
         .map(|(session, number)| {
-            let title = session.title.as_ref().map_or("(no title)", |title| title.as_str());
+            let title = session.heading().map_or("(no title)", |title| title.as_str());
             let cwd = session.cwd.as_ref().map_or("", |cwd| cwd.as_str());
             vec![
                 number.to_string(),
                 time::local_text(session.last_message_at.as_ref()),
                 session.provider_label.to_owned(),
-                fit(cwd.rsplit('/').next().unwrap_or(cwd), 20),
-                fit(title, 60),
+                last_part(cwd).to_owned(),
+                title.to_owned(),
             ]
         })
         .collect();
-    for line in table(&["#", "when", "assistant", "project", "title"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns = [
+        Column::number(""),
+        Column::text("when"),
+        Column::text("assistant").leave_out(1),
+        Column::text("project").cut_front(8),
+        Column::text("title").cut_end(16),
+    ];
+    context.output.table("", &columns, &rows)?;
     context.output.flush()?;
     context.output.note(format!("Resume which? [1-{}, Enter for 1, q to quit]", found.len()));
     let mut typed = String::new();

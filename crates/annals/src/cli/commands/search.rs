@@ -3,11 +3,12 @@
 use clap::Args;
 
 use crate::cli::ui::resume::resume_in;
+use crate::cli::ui::table::{fit, fit_front};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
-use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult};
-use annals_core::{Error, Result};
+use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult, ShortIds};
+use annals_core::{Error, Result, Scope};
 
 #[derive(Args)]
 #[command(after_help = "Query syntax:\n  \
@@ -17,12 +18,20 @@ use annals_core::{Error, Result};
                   -test             without this word\n  \
                   auth*             words that begin with auth\n\n\
                   Filters: source: project: role:user|assistant|thinking|tool tool: file: model: branch: since: until: \
-                  kind:message|call|result|library\n\n\
-                  If no message contains every word, the closest matches are shown.")]
+                  kind:message|call|result|library tag: is:starred is:hidden has:note\n\n\
+                  Questions and words that no message contains together show the closest matches. A time such as \
+                  `last week` or `in March` is preferred, and a misspelt word is replaced; quote it to search for it \
+                  as typed.")]
 pub struct SearchArguments {
     /// Words to search for, and filters
-    #[arg(value_name = "QUERY", required = true)]
+    #[arg(value_name = "QUERY", required_unless_present = "saved")]
     query: Vec<String>,
+    /// Save this search under a name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["saved", "cursor"])]
+    save: Option<String>,
+    /// Run a saved search; words narrow it (`annals searches` lists all)
+    #[arg(long, value_name = "NAME")]
+    saved: Option<String>,
     /// Sort by best match or most recent
     #[arg(long, value_name = "ORDER", default_value = "best",
           value_parser = clap::builder::PossibleValuesParser::new(["best", "recent"]))]
@@ -39,8 +48,13 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
     let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
+    let mut words = options.query.join(" ");
+    if let Some(name) = &options.saved {
+        let saved = view.query_of_saved(name)?.ok_or_else(|| super::searches::unknown(name))?;
+        words = format!("{saved} {words}").trim_end().to_owned();
+    }
     let query = SearchQuery {
-        query: options.query.join(" "),
+        query: words,
         recent: options.sort == "recent",
         page: Paging { limit: options.limit, cursor: options.cursor.clone() },
         // A person waits for this answer, and it must be complete.
@@ -48,15 +62,37 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
         ..SearchQuery::default()
     };
     let answer = view.search(&query)?;
+    if let Some(name) = &options.save {
+        let versions = view.saving(name, Some(&query.query))?;
+        context.archive_or_new()?.arrange(Scope::Owner, &versions)?;
+        if !context.quiet {
+            let name = view.show(name);
+            context.output.note(format!("saved; `annals search --saved '{name}'` runs it again"));
+        }
+    }
     if context.json {
         context.output.json(&answer)?;
     } else {
-        print(context, &query.query, &answer)?;
+        let ids = context.short_ids(&view)?;
+        print(context, &query.query, &answer, &ids)?;
     }
     Ok(if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()> {
+fn print(context: &mut Context, query: &str, answer: &SearchAnswer, ids: &ShortIds) -> Result<()> {
+    if !context.quiet {
+        for correction in &answer.corrections {
+            let (typed, used) = (&correction.typed, &correction.used);
+            context.output.note(format!("no session has `{typed}`; showing `{used}`"));
+        }
+        if let Some(time) = &answer.time {
+            let [since, until] = &time.days;
+            context.output.note(format!(
+                "preferring sessions from `{}` ({since} to {until}); use since: and until: to require a time",
+                time.text
+            ));
+        }
+    }
     if answer.results.is_empty() {
         if !context.quiet && !answer.complete {
             context.output.note(format!("no matches for {query:?} in the most relevant messages"));
@@ -68,10 +104,10 @@ fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()
         return Ok(());
     }
     if answer.mode == "any" && !context.quiet {
-        context.output.note("no message contains every word; showing the closest matches");
+        context.output.note("showing the closest matches");
     }
     for result in &answer.results {
-        print_result(context, result)?;
+        print_result(context, result, ids)?;
     }
     if !context.quiet {
         context.output.flush()?;
@@ -85,13 +121,18 @@ fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()
     Ok(())
 }
 
-fn print_result(context: &mut Context, result: &SearchResult) -> Result<()> {
-    let title = result.title.as_ref().map_or("(no title)", |title| title.as_str());
-    let title = context.output.strong(title);
+fn print_result(context: &mut Context, result: &SearchResult, ids: &ShortIds) -> Result<()> {
+    let title = result.heading().map_or("(no title)", |title| title.as_str());
+    let width = context.output.width().unwrap_or(usize::MAX);
+    let title = context.output.strong(&fit(title, width));
     context.output.line(title)?;
-    let mut facts = vec![time::local_text(result.last_message_at.as_ref()), result.provider_label.to_owned()];
-    facts.extend(result.cwd.as_ref().map(ToString::to_string));
-    facts.extend(result.session_id.clone());
+    let at = time::local_text(result.last_message_at.as_ref());
+    let id = result.session_id.as_ref().map_or("", |id| ids.of(id));
+    // The directory gets what the rest leaves.
+    let rest: usize = [&at, result.provider_label, id].iter().map(|text| text.chars().count() + 3).sum();
+    let cwd = result.cwd.as_ref().map_or("", |cwd| cwd.as_str());
+    let cwd = fit_front(cwd, width.saturating_sub(rest + 2).max(8));
+    let mut facts = vec![at.as_str(), result.provider_label, cwd.as_str(), id];
     facts.retain(|fact| !fact.is_empty());
     context.output.line(format!("  {}", facts.join(" \u{b7} ")))?;
     for passage in &result.passages {

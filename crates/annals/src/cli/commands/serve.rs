@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::sources;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome, now};
-use crate::collect::{Lock, Progress, SyncOptions, note_failure, note_success, sync};
+use crate::collect::{Lock, Progress, SourceReport, SyncOptions, note_failure, note_success, sync};
 use crate::config::Config;
 use crate::serve::{Address, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve};
 use crate::view::{Door, FailureView, View};
@@ -31,7 +31,7 @@ pub struct ServeArguments {
     host: Vec<String>,
     /// Serve the archive as it is, without refreshing it
     #[arg(long)]
-    no_sync: bool,
+    pub no_sync: bool,
     /// Open the web UI in the default browser
     #[arg(long)]
     open: bool,
@@ -39,7 +39,7 @@ pub struct ServeArguments {
 
 pub fn run(context: &mut Context, options: &ServeArguments) -> Result<Outcome> {
     let logs = !context.quiet;
-    start(context, options, Opening { logs, document: Map::new() })?;
+    start(context, options, Opening { logs, document: Map::new(), first: None })?;
     Ok(Outcome::Done)
 }
 
@@ -49,22 +49,29 @@ pub struct Opening {
     pub logs: bool,
     /// Further fields of the JSON document that has the address.
     pub document: Map<String, Value>,
+    /// Captures once the server listens, instead of a refresh.
+    pub first: Option<FirstCapture>,
 }
+
+/// A capture that reports to open pages, and to the terminal as it likes.
+pub type FirstCapture = Box<dyn FnOnce(&mut dyn Progress) -> Result<Vec<SourceReport>> + Send>;
 
 /// Serves until it is stopped.
 pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) -> Result<()> {
+    let Opening { logs, document, first } = opening;
     let listen = options.listen.as_deref().unwrap_or(context.config.listen());
     let setup = Setup {
         home: context.config.home.clone(),
         listen: address(listen)?,
         hosts: options.host.clone(),
-        refresh: (!options.no_sync).then(|| refresh(context.config.clone())),
+        refresh: (!options.no_sync).then(|| refresh(context.config.clone(), first)),
+        disk: sources::on_disk(&context.config),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
-        log: opening.logs.then_some(crate::cli::ui::output::log_line as Log),
+        log: logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
     serve(setup, |address| {
-        announce(context, address, opening.document)?;
+        announce(context, address, document)?;
         if options.open {
             open_page(context, address);
         }
@@ -113,14 +120,14 @@ fn address(text: &str) -> Result<SocketAddr> {
     text.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unclear)
 }
 
-fn homes(config: &Config) -> Vec<PathBuf> {
+pub fn homes(config: &Config) -> Vec<PathBuf> {
     let sources = registry().iter();
     sources.flat_map(|source| source.homes(&Declared(config))).map(|home| home.root).collect()
 }
 
 /// An opportunistic sync. If another process is writing, it does the same work and this one does nothing.
-fn refresh(config: Arc<Config>) -> Refresh {
-    let wait = LockWait::default();
+pub fn refresh(config: Arc<Config>, first: Option<FirstCapture>) -> Refresh {
+    let (wait, first) = (LockWait::default(), Mutex::new(first));
     Arc::new(move |report| {
         let sync_options = SyncOptions {
             sources: registry().to_vec(),
@@ -129,11 +136,17 @@ fn refresh(config: Arc<Config>) -> Refresh {
             ..SyncOptions::default()
         };
         let settings = Declared(&config);
-        let environment = settings.environment(1);
+        let environment = settings.environment();
         let mut progress = ServeProgress { report, work: Work::default() };
         let mut news = false;
-        let captured = match Lock::take(&config.home, "serve") {
-            Ok(_lock) => sync(&sync_options, &environment, &mut progress),
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let captured = match first {
+            Some(capture) => capture(&mut progress),
+            None => Lock::take(&config.home, "serve")
+                .and_then(|_lock| sync(&sync_options, &environment, &mut progress)),
+        };
+        let captured = match captured {
+            Ok(reports) => Ok(reports),
             Err(error) if Lock::is_held(&config.home) && !wait.is_too_long(now()) => {
                 tracing::debug!("nothing captured: {}", error.what);
                 let outcome = RefreshOutcome::Waiting(error.what);

@@ -3,13 +3,13 @@
 use clap::Args;
 
 use crate::cli::source_name;
-use crate::cli::ui::table::{fit, table};
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::view::format::{cost, number};
-use crate::view::{Paging, SessionList, SessionQuery};
-use annals_core::Result;
-use annals_store::SessionFilter;
+use crate::view::format::{cost, last_part, number};
+use crate::view::{Paging, SessionList, SessionQuery, ShortIds};
+use annals_core::{Result, arrangement};
+use annals_store::{Hiding, SessionFilter};
 
 #[derive(Args)]
 #[command(
@@ -45,6 +45,18 @@ pub struct SessionsArguments {
     /// Include sub-agents and reviewers as separate sessions
     #[arg(long)]
     include_subagents: bool,
+    /// List only sessions with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// List only sessions with a star, on themselves or on a message
+    #[arg(long)]
+    starred: bool,
+    /// List only sessions with a note, on themselves or on a message
+    #[arg(long)]
+    noted: bool,
+    /// List only hidden sessions
+    #[arg(long)]
+    hidden: bool,
     /// List only sessions that repeat the history of another session
     #[arg(long)]
     copies: bool,
@@ -64,6 +76,10 @@ pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome
             model: options.model.clone(),
             with_agents: options.all || options.include_subagents || options.copies,
             only_copies: options.copies,
+            tags: options.tag.iter().map(|tag| arrangement::tag(tag)).collect::<Result<_>>()?,
+            starred: options.starred,
+            noted: options.noted,
+            hiding: if options.hidden { Hiding::Only } else { Hiding::LeftOut },
             ..SessionFilter::default()
         },
         page: Paging {
@@ -72,24 +88,24 @@ pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome
         },
         brief: false,
     };
-    let list = match context.archive()? {
+    let (list, ids) = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
             let view = context.view(&store, &door);
-            view.sessions(&query)?
+            (view.sessions(&query)?, context.short_ids(&view)?)
         }
-        None => SessionList { sessions: Vec::new(), next_cursor: None, total: 0 },
+        None => (SessionList { sessions: Vec::new(), next_cursor: None, total: 0 }, ShortIds::default()),
     };
     let answer = if list.sessions.is_empty() { Outcome::Nothing } else { Outcome::Done };
     if context.json {
         context.output.json(&list)?;
     } else {
-        print(context, &list)?;
+        print(context, &list, &ids)?;
     }
     Ok(answer)
 }
 
-fn print(context: &mut Context, list: &SessionList) -> Result<()> {
+fn print(context: &mut Context, list: &SessionList, ids: &ShortIds) -> Result<()> {
     if list.sessions.is_empty() {
         if !context.quiet {
             context.output.note("no sessions match");
@@ -99,15 +115,30 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
         }
         return Ok(());
     }
-    let head = ["when", "project", "title", "#messages", "#calls", "#tokens", "#cost", "id"];
+    let columns = [
+        Column::text("when"),
+        Column::text("project").cut_front(8),
+        Column::text("title").cut_end(24),
+        Column::number("messages").leave_out(2),
+        Column::number("calls").leave_out(3),
+        Column::number("tokens").leave_out(4),
+        Column::number("cost").leave_out(1),
+        Column::text("id"),
+    ];
     let rows: Vec<Vec<String>> = list
         .sessions
         .iter()
         .map(|session| {
             let cwd = session.cwd.as_ref().map_or("", |cwd| cwd.as_str());
-            let mut title = session.title.as_ref().map_or("(no title)", |title| title.as_str()).to_owned();
+            let mut title = session.heading().map_or("(no title)", |title| title.as_str()).to_owned();
             if let Some(kind) = &session.parent_kind {
                 title = format!("({}) {title}", kind.replace('_', "-"));
+            }
+            if session.starred {
+                title.insert_str(0, "\u{2605} ");
+            }
+            for tag in &session.tags {
+                title.push_str(&format!(" #{tag}"));
             }
             if session.history_only {
                 title.push_str(" [prompts only]");
@@ -117,19 +148,17 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
             }
             vec![
                 time::local_text(session.last_message_at.as_ref()),
-                fit(cwd.rsplit('/').next().unwrap_or(cwd), 20),
-                fit(&title, 56),
+                last_part(cwd).to_owned(),
+                title,
                 number(session.message_count),
                 number(session.tool_call_count),
                 number(session.tokens.total),
                 cost(session.cost_usd),
-                session.session_id.clone(),
+                ids.of(&session.session_id).to_owned(),
             ]
         })
         .collect();
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     let shown = list.sessions.len() as i64;
     if shown < list.total && !context.quiet {
         context.output.flush()?;
@@ -142,9 +171,12 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
     Ok(())
 }
 
-/// A directory as sessions name it.
+/// A directory as sessions name it. A name that is no directory here stays: it is the name of a project.
 pub fn absolute(project: &str) -> String {
     let path = std::path::Path::new(project);
+    if !path.exists() && !project.contains(std::path::is_separator) {
+        return project.to_owned();
+    }
     match path.canonicalize().or_else(|_| std::path::absolute(path)) {
         Ok(path) => path.to_string_lossy().into_owned(),
         Err(_) => project.to_owned(),

@@ -7,6 +7,7 @@ use crate::cli::follow::{Followed, follow};
 use crate::cli::ui::resume::resume_line;
 use crate::cli::ui::time;
 use crate::cli::ui::transcript::{Left, Printing};
+use crate::cli::ui::wrap;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{cost, counted, number};
 use crate::view::{
@@ -61,6 +62,12 @@ impl Part {
             Part::Edits => Narrowing::Edits,
             Part::Failures => Narrowing::Failures,
         }
+    }
+}
+
+impl ShowArguments {
+    pub fn is_followed(&self) -> bool {
+        self.follow
     }
 }
 
@@ -193,9 +200,11 @@ fn in_force(view: &View<'_>, session: &SessionView) -> Result<Vec<LibraryItem>> 
 }
 
 fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) -> Result<()> {
-    let title = session.title.as_ref().map_or("(no title)", |title| title.as_str());
-    let title = context.output.strong(title);
-    context.output.line(title)?;
+    let title = session.heading().map_or("(no title)", |title| title.as_str());
+    for line in wrap::prose(title, context.output.width()) {
+        let line = context.output.strong(&line);
+        context.output.line(line)?;
+    }
     let mut facts = vec![session.provider_label.to_owned()];
     facts.extend(session.cwd.as_ref().map(ToString::to_string));
     facts.extend(session.git_branch.as_ref().map(ToString::to_string));
@@ -206,7 +215,9 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
         time::local_text(session.last_message_at.as_ref())
     ));
     facts.retain(|fact| !fact.is_empty());
-    context.output.line(facts.join(" · "))?;
+    for line in wrap::prose(&facts.join(" · "), context.output.width()) {
+        context.output.line(line)?;
+    }
     context.output.line(format!(
         "{} · {} · {} tokens · {} ({})",
         counted(session.message_count, "message"),
@@ -235,5 +246,8 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
     }
     let names: Vec<String> =
         in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
-    context.output.line(format!("in effect: {}", names.join(", ")))
+    for line in wrap::prose(&format!("in effect: {}", names.join(", ")), context.output.width()) {
+        context.output.line(line)?;
+    }
+    Ok(())
 }

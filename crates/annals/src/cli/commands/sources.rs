@@ -4,10 +4,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::settings::Declared;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
-use crate::collect::survey_homes;
+use crate::collect::{survey_homes, unread_assistants};
 use crate::config::Config;
 use crate::view::format::{counted, number, size};
 use crate::view::{DiskState, Door, FailureView, SourceCard, archive_failure, cards_without_archive};
@@ -23,11 +23,17 @@ pub struct SourcesArguments {
     /// List also sources that were not found on this machine, with how to set them up
     #[arg(long, short)]
     all: bool,
+    /// List assistants on this machine that annals cannot read yet, with their size; opens no file
+    #[arg(long, conflicts_with_all = ["files", "all"])]
+    discover: bool,
 }
 
 pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome> {
     if options.files {
         return files(context);
+    }
+    if options.discover {
+        return discover(context);
     }
     let cards = all(context)?;
     if context.json {
@@ -125,6 +131,33 @@ pub fn print(context: &mut Context, cards: &[SourceCard], all: bool) -> Result<(
     Ok(())
 }
 
+/// Assistants whose homes exist and that no source reads.
+fn discover(context: &mut Context) -> Result<Outcome> {
+    let found = unread_assistants(&Declared(&context.config));
+    let door = Door::masking_alone();
+    if context.json {
+        let assistants: Vec<_> = found
+            .iter()
+            .map(|one| {
+                let path = door.show(&one.path.to_string_lossy());
+                json!({"label": one.label, "path": path, "files": one.files, "bytes": one.bytes})
+            })
+            .collect();
+        context.output.json(&json!({"assistants": assistants, "next_cursor": null}))?;
+    } else {
+        for one in &found {
+            let name = context.output.strong(one.label);
+            let (bytes, files) = (size(one.bytes), counted(one.files, "file"));
+            let path = door.show(&one.path.to_string_lossy());
+            context.output.line(format!("{name}  {bytes} in {files}  {path}"))?;
+        }
+        if !found.is_empty() {
+            context.output.note("note: annals cannot read these yet; none of their files was opened");
+        }
+    }
+    Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })
+}
+
 fn files(context: &mut Context) -> Result<Outcome> {
     let Some(store) = context.archive()? else { return Ok(Outcome::Nothing) };
     let door = context.door(&store)?;
@@ -134,7 +167,16 @@ fn files(context: &mut Context) -> Result<Outcome> {
         context.output.json(&json!({"files": accounts, "next_cursor": null}))?;
         return Ok(Outcome::Done);
     }
-    let head = ["file", "#versions", "#bytes", "#lines", "#kept", "#unknown", "#malformed", "#skipped"];
+    let columns = [
+        Column::text("file").cut_front(20),
+        Column::number("versions").leave_out(4),
+        Column::number("bytes").leave_out(3),
+        Column::number("lines"),
+        Column::number("kept").leave_out(1),
+        Column::number("unknown"),
+        Column::number("malformed"),
+        Column::number("skipped").leave_out(2),
+    ];
     let rows: Vec<Vec<String>> = accounts
         .iter()
         .map(|file| {
@@ -150,8 +192,6 @@ fn files(context: &mut Context) -> Result<Outcome> {
             ]
         })
         .collect();
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     Ok(Outcome::Done)
 }

@@ -10,15 +10,17 @@ use super::connector;
 use crate::cli::settings::Declared;
 use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, git, live, now};
 use crate::collect::{
-    HomeState, LiveReport, Lock, SourceReport, SyncOptions, is_imported, note_failure, note_success, sync,
+    HomeState, LiveReport, Lock, Progress, SourceReport, SyncOptions, is_imported, note_failure,
+    note_success, sync,
 };
 use crate::view::format::{counted, number, size};
-use annals_core::{Error, Result, Scope};
-use annals_sources::{Source, by_common_name, of_programs, registry};
+use crate::view::source_named;
+use annals_core::{Result, Scope};
+use annals_sources::{Source, of_programs, registry};
 
 /// Folders of sessions whose repositories are looked at.
 const MOST_FOLDERS: usize = 1_000;
@@ -52,6 +54,9 @@ pub struct SyncArguments {
     /// Skip the instructions, skills and rules of repositories that sessions ran in [env: ANNALS_PROJECTS=no]
     #[arg(long)]
     no_projects: bool,
+    /// Then keep capturing what clients write, until stopped
+    #[arg(long, conflicts_with_all = ["connector", "gaps_only"])]
+    watch: bool,
     /// Assign the captured homes to this member
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
@@ -66,8 +71,12 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
         return connector::run(context, &options.connector, &arguments);
     }
     let clock = Clock::start();
-    let reports = collect(context, options)?;
+    let mut bar = Bar::new(context.quiet);
+    let reports = collect(context, options, &mut bar)?;
     let lively = collect_live(context, options)?;
+    if !context.json {
+        super::retain::apply_automatically(context)?;
+    }
     if context.json {
         let sources: Vec<Value> = reports.iter().map(report_json).collect();
         let document = json!({
@@ -85,7 +94,12 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
         }
         offer_repositories(context, &reports)?;
     }
-    Ok(print_stops(context, &lively))
+    let outcome = print_stops(context, &lively);
+    if options.watch {
+        context.output.flush()?;
+        return super::watch::follow(context);
+    }
+    Ok(outcome)
 }
 
 /// Names the repositories of new sessions that keep transcripts which were not imported.
@@ -132,7 +146,11 @@ pub fn print_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
 }
 
 /// The sync itself, for every verb that starts with one.
-pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<SourceReport>> {
+pub fn collect(
+    context: &mut Context,
+    options: &SyncArguments,
+    progress: &mut dyn Progress,
+) -> Result<Vec<SourceReport>> {
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
     let sync_options = SyncOptions {
         sources: parse_sources(&options.sources)?,
@@ -145,11 +163,9 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
     };
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    let environment = settings.environment(threads);
-    let mut bar = Bar::new(context.quiet);
+    let environment = settings.environment();
     let synced = Lock::take(&config.home, "sync").and_then(|lock| {
-        let reports = sync(&sync_options, &environment, &mut bar)?;
+        let reports = sync(&sync_options, &environment, progress)?;
         drop(lock);
         Ok(reports)
     });
@@ -186,10 +202,7 @@ fn parse_sources(names: &[String]) -> Result<Vec<&'static dyn Source>> {
 }
 
 pub fn parse_source(name: &str) -> Result<&'static dyn Source> {
-    by_common_name(name).ok_or_else(|| {
-        let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
-        Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
-    })
+    source_named(name)
 }
 
 /// A run that only retries gaps.
@@ -220,22 +233,20 @@ fn print_warnings(context: &mut Context, reports: &[SourceReport]) {
 }
 
 fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
-    let head = [
-        "source",
-        "#found",
-        "#bytes",
-        "#captured",
-        "#new",
-        "#changed",
-        "#unchanged",
-        "#gone",
-        "#unknown",
-        "#broken",
+    let columns = [
+        Column::text("source"),
+        Column::number("found").leave_out(2),
+        Column::number("bytes").leave_out(3),
+        Column::number("captured"),
+        Column::number("new"),
+        Column::number("changed"),
+        Column::number("unchanged").leave_out(4),
+        Column::number("gone").leave_out(1),
+        Column::number("unknown"),
+        Column::number("broken"),
     ];
     let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     for report in reports {
         let totals = &report.totals;
         if totals.unaccounted_files > 0 {
@@ -306,6 +317,7 @@ fn report_json(report: &SourceReport) -> Value {
             "unknown": totals.unknown_lines,
             "malformed": totals.malformed_lines,
             "skipped": totals.skipped_lines,
+            "forgotten": totals.forgotten_lines,
         },
         "left_out_files": totals.left_out_files,
         "unaccounted_files": totals.unaccounted_files,

@@ -1,10 +1,10 @@
 //! `annals tools`: tool calls, touched files and shell commands, counted.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::source_name;
-use crate::cli::ui::table::{fit, table};
+use crate::cli::ui::table::Column;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
 use crate::view::{ToolAnalytics, ToolsQuery};
@@ -33,7 +33,14 @@ pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
     let view = context.view(&store, &door).with_disk(&disk);
     let mut all = Vec::new();
     for source in sources {
-        all.push(view.tools(&ToolsQuery { source, days, project: None })?);
+        all.push(view.tools(&ToolsQuery {
+            source,
+            days,
+            since: None,
+            until: None,
+            machine: None,
+            project: None,
+        })?);
     }
     if context.json {
         context.output.json(&json!({"sources": all, "next_cursor": null}))?;
@@ -72,22 +79,34 @@ fn print(context: &mut Context, analytics: &ToolAnalytics) -> Result<()> {
         counted(analytics.tool_call_count, "call"),
         number(analytics.failed_call_count)
     ))?;
-    let counts = analytics.tool_counts.0.iter();
-    let tools = counts.map(|(name, count)| (name.clone(), count.as_i64().unwrap_or(0))).collect();
+    let tools: Vec<Vec<String>> = analytics
+        .tool_counts
+        .0
+        .iter()
+        .map(|(name, count)| {
+            let failed = analytics.failed_counts.0.get(name).and_then(Value::as_i64).unwrap_or(0);
+            vec![number(count.as_i64().unwrap_or(0)), number(failed), name.clone()]
+        })
+        .collect();
+    if !tools.is_empty() {
+        context.output.line("")?;
+        let columns = [Column::number("count"), Column::number("failed"), Column::text("tool").cut_end(20)];
+        context.output.table("  ", &columns, &tools)?;
+    }
     let read = analytics.top_files_read.iter().map(|file| (file.path.to_string(), file.count)).collect();
     let written =
         analytics.top_files_written.iter().map(|file| (file.path.to_string(), file.count)).collect();
     let commands =
         analytics.top_commands.iter().map(|command| (command.command.to_string(), command.count)).collect();
-    let lists: [(&str, Vec<(String, i64)>); 4] =
-        [("tool", tools), ("file read", read), ("file written", written), ("command", commands)];
+    let lists: [(&str, Vec<(String, i64)>); 3] =
+        [("file read", read), ("file written", written), ("command", commands)];
     for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
         let rows: Vec<Vec<String>> =
-            list.iter().map(|(text, count)| vec![number(*count), fit(text, 90)]).collect();
+            list.iter().map(|(text, count)| vec![number(*count), text.replace('\n', " ")]).collect();
         context.output.line("")?;
-        for line in table(&["#count", name], &rows) {
-            context.output.line(format!("  {line}"))?;
-        }
+        let text = Column::text(name);
+        let text = if name.starts_with("file") { text.cut_front(20) } else { text.cut_end(20) };
+        context.output.table("  ", &[Column::number("count"), text], &rows)?;
     }
     context.output.line("")
 }

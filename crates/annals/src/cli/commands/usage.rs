@@ -4,11 +4,11 @@ use clap::Args;
 use strum::VariantNames as _;
 
 use crate::cli::source_name;
-use crate::cli::ui::table::{fit, table};
+use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{cost, counted, number, plural};
-use crate::view::{Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, View};
+use crate::view::{Paging, ResponsePage, ShortIds, UsageQuery, UsageReport, UsageRow, View};
 use annals_core::{Error, Result, SessionId};
 use annals_store::{ResponseFilter, UsageBy};
 
@@ -18,7 +18,7 @@ pub struct UsageArguments {
     #[arg(long, value_name = "WHAT", default_value = "day",
           value_parser = clap::builder::PossibleValuesParser::new(UsageBy::VARIANTS))]
     by: String,
-    /// Number of days to include (UTC), or `all`
+    /// Number of days to include, or `all`
     #[arg(long, value_name = "N", default_value = "30")]
     days: String,
     /// Include only this source
@@ -60,6 +60,7 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
             session: options.session.as_deref().map(|id| session_row(&view, id)).transpose()?,
             model: options.model.clone(),
             project: options.project.as_deref().map(super::sessions::absolute),
+            local_days: true,
             ..ResponseFilter::default()
         },
         page: Paging { limit: options.limit.unwrap_or(i64::MAX - 1), cursor: options.cursor.clone() },
@@ -71,7 +72,8 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     if context.json {
         context.output.json(&report)?;
     } else {
-        print(context, &report)?;
+        let ids = context.short_ids(&view)?;
+        print(context, &report, &ids)?;
     }
     Ok(if report.rows.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
@@ -84,7 +86,7 @@ fn session_row(view: &View<'_>, id: &str) -> Result<SessionId> {
     })
 }
 
-fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
+fn print(context: &mut Context, report: &UsageReport, ids: &ShortIds) -> Result<()> {
     if report.rows.is_empty() {
         if !context.quiet {
             context.output.note("no token counts in this period");
@@ -92,7 +94,18 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
         }
         return Ok(());
     }
-    let head = ["", "#responses", "#input", "#output", "#cache read", "#cache write", "#total", "#cost"];
+    let first =
+        if report.by == "project" { Column::text("").cut_front(16) } else { Column::text("").cut_end(16) };
+    let columns = [
+        first,
+        Column::number("responses").leave_out(1),
+        Column::number("input").leave_out(2),
+        Column::number("output").leave_out(3),
+        Column::number("cache read").leave_out(4),
+        Column::number("cache write").leave_out(5),
+        Column::number("total"),
+        Column::number("cost"),
+    ];
     let cells = |name: String, row: &UsageRow| {
         let tokens = &row.tokens;
         let counts = [
@@ -108,12 +121,14 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
         let cost = format!("{}{partly}", cost(row.cost_usd));
         std::iter::once(name).chain(counts.map(number)).chain([cost]).collect::<Vec<_>>()
     };
-    let name = |row: &UsageRow| row.key.as_ref().map_or("(unknown)".to_owned(), |key| fit(key.as_str(), 48));
+    let name = |row: &UsageRow| match &row.key {
+        Some(key) if report.by == "session" => ids.of(key.as_str()).to_owned(),
+        Some(key) => key.to_string(),
+        None => "(unknown)".to_owned(),
+    };
     let mut rows: Vec<Vec<String>> = report.rows.iter().map(|row| cells(name(row), row)).collect();
     rows.push(cells("total".into(), &report.total));
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     if context.quiet {
         return Ok(());
     }
@@ -130,6 +145,10 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
         let copies = plural(report.excluded_copies, "copied response", "copied responses");
         context.output.note(format!("note: {copies} in forks and resumed sessions not counted again"));
     }
+    if report.hidden_session_count > 0 {
+        let hidden = plural(report.hidden_session_count, "hidden session", "hidden sessions");
+        context.output.note(format!("note: {hidden} in the archive; what they used is counted"));
+    }
     context
         .output
         .note("note: cost is an estimate from list prices; use --explain for the responses behind it");
@@ -141,23 +160,24 @@ fn explain(context: &mut Context, view: &View<'_>, query: &UsageQuery) -> Result
     if context.json {
         context.output.json(&page)?;
     } else {
-        print_responses(context, &page)?;
+        let ids = context.short_ids(view)?;
+        print_responses(context, &page, &ids)?;
     }
     Ok(if page.responses.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
-    let head = [
-        "when",
-        "response",
-        "session",
-        "model",
-        "#input",
-        "#output",
-        "#cache read",
-        "#cache write",
-        "#cost",
-        "price",
+fn print_responses(context: &mut Context, page: &ResponsePage, ids: &ShortIds) -> Result<()> {
+    let columns = [
+        Column::text("when"),
+        Column::text("response").cut_end(16).leave_out(6),
+        Column::text("session"),
+        Column::text("model").cut_end(12),
+        Column::number("input").leave_out(2),
+        Column::number("output").leave_out(3),
+        Column::number("cache read").leave_out(4),
+        Column::number("cache write").leave_out(5),
+        Column::number("cost"),
+        Column::text("price").cut_end(12).leave_out(1),
     ];
     let rows: Vec<Vec<String>> = page
         .responses
@@ -172,8 +192,8 @@ fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
             };
             vec![
                 time::local_text(response.at.as_ref()),
-                fit(response.response_id.as_str(), 32),
-                fit(&response.session_id, 13),
+                response.response_id.to_string(),
+                ids.of(&response.session_id).to_owned(),
                 response.model.as_ref().map_or_else(String::new, ToString::to_string),
                 number(tokens.input),
                 number(tokens.output),
@@ -184,8 +204,6 @@ fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
             ]
         })
         .collect();
-    for line in table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    context.output.table("", &columns, &rows)?;
     Ok(())
 }

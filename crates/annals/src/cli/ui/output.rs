@@ -1,17 +1,50 @@
 //! The only place that prints: data on stdout, everything else on stderr, control bytes made visible.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ChildStdin;
 
 use serde::Serialize;
 
+use super::pager::Pager;
+use super::table::{Column, table};
+use crate::config::{Colour, PagerSettings};
 use annals_core::{Error, Result, is_hidden, visible_json};
 
 pub struct Output {
-    stdout: BufWriter<Stdout>,
+    stdout: BufWriter<Sink>,
     terminal: bool,
     colour: bool,
     closed: bool,
+    /// Columns of the terminal; none if lines may have any length.
+    width: Option<usize>,
+    /// A pager that starts with the first line.
+    pager: Option<PagerSettings>,
+}
+
+/// Where data goes.
+enum Sink {
+    Stdout(io::Stdout),
+    /// Until the output ends; the pager is then waited for.
+    Pager(Option<(Pager, ChildStdin)>),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::Pager(Some((_, input))) => input.write(bytes),
+            Sink::Pager(None) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::Pager(Some((_, input))) => input.flush(),
+            Sink::Pager(None) => Ok(()),
+        }
+    }
 }
 
 /// Prints a line to stderr from a thread that has no `Output`.
@@ -25,15 +58,59 @@ impl Output {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         Output {
-            stdout: BufWriter::with_capacity(64 << 10, stdout),
+            stdout: BufWriter::with_capacity(64 << 10, Sink::Stdout(stdout)),
             terminal,
             colour: terminal,
             closed: false,
+            width: None,
+            pager: None,
         }
     }
 
-    pub fn colour(&mut self, allowed: bool) {
-        self.colour = self.terminal && allowed;
+    /// Settles colours, and how wide lines may be: what is said, or the width of the terminal. Where there is no
+    /// terminal, lines are as long as they are.
+    pub fn settle(&mut self, colour: Colour, columns: Option<usize>) {
+        self.colour = match colour {
+            Colour::Never => false,
+            Colour::Auto => self.terminal,
+            Colour::Always => true,
+        };
+        self.width = columns.or_else(|| terminal_width().filter(|_| self.terminal));
+    }
+
+    /// From the first line on, data is read in a pager, on a terminal.
+    pub fn page(&mut self, pager: Option<PagerSettings>) {
+        self.pager = pager.filter(|_| self.terminal);
+    }
+
+    /// Columns of the terminal; none if lines may have any length.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// A table that fits the terminal, each line after an indentation.
+    pub fn table(&mut self, indent: &str, columns: &[Column<'_>], rows: &[Vec<String>]) -> Result<()> {
+        let room = self.width.map(|width| width.saturating_sub(indent.len()));
+        table(columns, rows, room).iter().try_for_each(|line| self.line(format!("{indent}{line}")))
+    }
+
+    /// The pager starts only when there is something to read; where it does not start, there is none.
+    fn start_pager(&mut self) {
+        if let Some((pager, input)) = self.pager.take().and_then(|pager| Pager::start(&pager)) {
+            let sink = Sink::Pager(Some((pager, input)));
+            self.stdout = BufWriter::with_capacity(64 << 10, sink);
+        }
+    }
+
+    /// Writes what is left, and waits until a pager has been read.
+    pub fn finish(&mut self) {
+        let _ = self.stdout.flush();
+        if let Sink::Pager(running) = self.stdout.get_mut()
+            && let Some((pager, input)) = running.take()
+        {
+            drop(input);
+            pager.wait();
+        }
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -46,8 +123,20 @@ impl Output {
     }
 
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<()> {
+        self.start_pager();
         let text = visible(text.as_ref(), self.colour);
         let wrote = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.write_all(b"\n"));
+        self.check_write(wrote)
+    }
+
+    pub fn has_colour(&self) -> bool {
+        self.colour
+    }
+
+    /// Text of the program itself, with the styles it has.
+    pub fn own(&mut self, text: &str) -> Result<()> {
+        self.start_pager();
+        let wrote = self.stdout.write_all(text.as_bytes());
         self.check_write(wrote)
     }
 
@@ -101,13 +190,20 @@ impl Output {
         // If stderr is closed, there is nobody to report to.
         // One note, one line: a file name must not forge another.
         let text = visible(text.as_ref(), false).replace('\n', "\u{240a}");
+        // A pager has the screen for itself.
+        if let Sink::Pager(Some(_)) = self.stdout.get_ref() {
+            let text = self.faint(&text);
+            let wrote = writeln!(self.stdout, "{text}");
+            let _ = self.check_write(wrote);
+            return;
+        }
         // Keeps the order of stdout and stderr.
         let _ = self.stdout.flush();
         let _ = writeln!(io::stderr(), "{text}");
     }
 
     pub fn error(&mut self, error: &Error, json: bool) {
-        let _ = self.stdout.flush();
+        self.finish();
         if json {
             let hint = error.hint.as_deref();
             let document = serde_json::json!({"error": {"message": error.what, "hint": hint}});
@@ -141,10 +237,35 @@ impl Output {
     }
 }
 
+/// For data in which control characters are already visible.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let wrote = self.stdout.write(bytes);
+        self.closed |= wrote.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        wrote
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+}
+
 impl Drop for Output {
     fn drop(&mut self) {
-        let _ = self.stdout.flush();
+        self.finish();
     }
+}
+
+/// How many columns the terminal of stdout has.
+#[cfg(unix)]
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+fn terminal_width() -> Option<usize> {
+    None
 }
 
 const BOLD: &str = "\u{1b}[1m";

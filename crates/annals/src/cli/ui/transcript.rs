@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cli::Context;
-use crate::cli::ui::time;
+use crate::cli::ui::{table, time, wrap};
 use crate::view::format::{milliseconds, number, size};
 use crate::view::{BlockView, ChangeView, Entry, FileView, Survivor};
 use annals_core::Result;
@@ -13,6 +13,9 @@ pub type Left = HashMap<String, Vec<Survivor>>;
 
 /// Before each line of an output, so that it cannot be taken for an answer.
 const OUTPUT: &str = "   │ ";
+
+/// Before each line of a diff, and before what else is said about a call.
+const DIFF: &str = "   ";
 
 /// How steps are printed.
 #[derive(Default)]
@@ -42,8 +45,7 @@ impl Printing {
             };
             if !heading.is_empty() && heading != speaker {
                 context.output.line("")?;
-                let heading = context.output.strong(&format!("── {heading}"));
-                context.output.line(format!("{heading} {clock}{copied}").trim_end())?;
+                title(context, &format!("── {heading}"), &format!("{clock}{copied}"))?;
             }
             speaker = heading;
             match block {
@@ -81,28 +83,36 @@ impl Printing {
     fn block(&self, context: &mut Context, block: &BlockView, clock: &str) -> Result<()> {
         match block {
             BlockView::Text { text, cut } => {
-                context.output.line(text.as_str())?;
+                for line in wrap::prose(text.as_str(), context.output.width()) {
+                    context.output.line(line)?;
+                }
                 truncated(context, cut.full_bytes)
             }
             BlockView::Thinking { text, cut } => {
-                let text = context.output.faint(text.as_str());
-                context.output.line(text)?;
+                for line in wrap::prose(text.as_str(), context.output.width()) {
+                    let line = context.output.faint(&line);
+                    context.output.line(line)?;
+                }
                 truncated(context, cut.full_bytes)
             }
             BlockView::Image { media_type, bytes, path } => {
                 let path = path.as_ref().map_or("", |path| path.as_str());
-                context.output.line(format!("[image {media_type} {} {path}]", size(*bytes)))
+                broken(context, "", &format!("[image {media_type} {} {path}]", size(*bytes)))
             }
-            BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
-            BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),
+            BlockView::Attachment { name } => broken(context, "", &format!("[attachment {name}]")),
+            BlockView::Event { name, text } => {
+                for line in wrap::prose(&format!("{name}: {text}"), context.output.width()) {
+                    context.output.line(line)?;
+                }
+                Ok(())
+            }
             BlockView::ToolCall { call_id, name, kind, title, files, changes, .. } => {
                 context.output.line("")?;
                 let sign = if *kind == "shell" { "$".to_owned() } else { format!("{name}:") };
-                let call = context.output.strong(&format!("── {sign} {title}"));
-                context.output.line(format!("{call} {clock}").trim_end())?;
+                self::title(context, &format!("── {sign} {title}"), clock)?;
                 for file in files.iter().filter(|file| !changes.iter().any(|change| change.path == file.path))
                 {
-                    context.output.line(format!("   {}", touched(file)))?;
+                    broken(context, DIFF, &touched(file))?;
                 }
                 for change in changes {
                     diff(context, change)?;
@@ -111,8 +121,10 @@ impl Printing {
             }
             BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. } => {
                 for line in output.as_str().lines() {
-                    let line = context.output.faint(&format!("{OUTPUT}{line}"));
-                    context.output.line(line)?;
+                    for part in wrap::code(line, context.output.width(), OUTPUT.chars().count()) {
+                        let line = context.output.faint(&format!("{OUTPUT}{part}"));
+                        context.output.line(line)?;
+                    }
                 }
                 truncated(context, cut.full_bytes)?;
                 outcome(context, *ok, *exit_code, *duration_ms)
@@ -125,13 +137,17 @@ impl Printing {
             let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
             let places =
                 if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
-            context.output.line(format!(
-                "   {} of {} lines are still in {}{places}",
-                survivor.standing, survivor.written, survivor.file
-            ))?;
+            let (standing, written, file) = (survivor.standing, survivor.written, &survivor.file);
+            broken(context, DIFF, &format!("{standing} of {written} lines are still in {file}{places}"))?;
         }
         Ok(())
     }
+}
+
+/// A line that may be longer than the terminal is wide, such as one with a path.
+fn broken(context: &mut Context, indent: &str, text: &str) -> Result<()> {
+    let parts = wrap::code(text, context.output.width(), indent.len());
+    parts.iter().try_for_each(|part| context.output.line(format!("{indent}{part}")))
 }
 
 fn touched(file: &FileView) -> String {
@@ -141,18 +157,34 @@ fn touched(file: &FileView) -> String {
 }
 
 fn diff(context: &mut Context, change: &ChangeView) -> Result<()> {
-    context.output.line(format!("   {} {}", change.operation, change.path))?;
+    broken(context, DIFF, &format!("{} {}", change.operation, change.path))?;
     for line in change.diff.as_str().lines() {
-        let shown = format!("   {line}");
-        let shown = match line.as_bytes().first() {
-            Some(b'+') => context.output.added(&shown),
-            Some(b'-') => context.output.removed(&shown),
-            Some(b'@') => context.output.faint(&shown),
-            _ => shown,
-        };
-        context.output.line(shown)?;
+        for (number, part) in wrap::code(line, context.output.width(), DIFF.len() + 1).iter().enumerate() {
+            // What follows a break starts below the text, not below its sign.
+            let sign = if number > 0 { " " } else { "" };
+            let shown = format!("{DIFF}{sign}{part}");
+            let shown = match line.as_bytes().first() {
+                Some(b'+') => context.output.added(&shown),
+                Some(b'-') => context.output.removed(&shown),
+                Some(b'@') => context.output.faint(&shown),
+                _ => shown,
+            };
+            context.output.line(shown)?;
+        }
     }
     Ok(())
+}
+
+/// A heading with its time: one line of the terminal, unless a command has several.
+fn title(context: &mut Context, heading: &str, time: &str) -> Result<()> {
+    let room = context.output.width().map(|width| width.saturating_sub(time.chars().count() + 1).max(20));
+    let lines: Vec<String> = match room {
+        Some(room) if !heading.contains('\n') => vec![table::fit(&heading.replace('\t', " "), room)],
+        Some(room) => heading.lines().flat_map(|line| wrap::code(line, Some(room), 0)).collect(),
+        None => vec![heading.to_owned()],
+    };
+    let heading = context.output.strong(&lines.join("\n"));
+    context.output.line(format!("{heading} {time}").trim_end())
 }
 
 fn outcome(

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::walk::{FoundFile, Survey};
-use annals_core::{Encoding, FileId, InstanceId, Time};
+use annals_core::{Encoding, FORGOTTEN_FILES, FileId, Forgotten, Framing, InstanceId, Time};
 use annals_sources::Source;
 use annals_store::{CapturedFile, RowsOwner};
 
@@ -38,11 +38,17 @@ pub struct Plan {
     pub gone: Vec<FileId>,
 }
 
+/// What the archive has of a home, and how it names what was forgotten.
+pub struct Compared {
+    pub captured: Vec<CapturedFile>,
+    pub names: Forgotten,
+}
+
 pub fn plan(
     instance: InstanceId,
     source: &'static dyn Source,
     survey: &mut Survey,
-    captured: Vec<CapturedFile>,
+    Compared { captured, names }: Compared,
     since: Option<Time>,
     verify: bool,
 ) -> Plan {
@@ -71,10 +77,21 @@ pub fn plan(
     }
     let mut plan = Plan::default();
     let mut moved = HashSet::new();
+    let has_forgotten = captured.iter().any(|file| file.path.starts_with(FORGOTTEN_FILES));
     for (at, (file, logical_path)) in found.into_iter().zip(logical_paths).enumerate() {
         let rows = if primaries.contains(&at) { RowsPlan::Own } else { RowsPlan::Bytes };
         let siblings = by_logical_path.get(logical_path.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let known = by_path.get(file.path.as_str()).copied().or_else(|| {
+        let forgotten = has_forgotten.then(|| by_path.get(names.file_name(&file.path).as_str()).copied());
+        let forgotten = forgotten.flatten();
+        if let Some(forgotten) = forgotten {
+            moved.insert(forgotten.id);
+            // New lines of a transcript are new; a new state of a document has what was forgotten.
+            if file.rule.framing != Framing::Lines {
+                plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
+                continue;
+            }
+        }
+        let known = by_path.get(file.path.as_str()).copied().or(forgotten).or_else(|| {
             // The client moved the file.
             let from = siblings.iter().find(|sibling| {
                 !on_disk.contains(&sibling.path)
@@ -90,7 +107,7 @@ pub fn plan(
         let sibling = sibling.filter(|_| rows == RowsPlan::Own);
         let sibling_stays = sibling.is_some_and(|sibling| on_disk.contains(&sibling.path));
         let untouched = known.is_some_and(|known| {
-            known.path == file.path
+            (known.path == file.path || forgotten.is_some())
                 && !known.gone
                 && known.size == file.size
                 && known.stat == Some(file.stat)

@@ -1,5 +1,6 @@
 //! `annals import`: opens files, lets the sources recognise them, and adds what they accept to the archive.
 
+pub(super) mod arrangement;
 pub(super) mod containers;
 pub(super) mod drops;
 pub(super) mod elements;
@@ -21,6 +22,7 @@ use super::run::{self, Run};
 use annals_core::{Error, InstanceId, Result, Scope, Time};
 use annals_sources::{Capture, ElementBody, IntakeOptions, KnownRecords, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
+use arrangement::import_arrangement;
 use containers::{Container, Kind};
 use elements::{Piece, split};
 use report::ContainerReport;
@@ -77,6 +79,10 @@ pub fn import(
     }
     let mut reports: Vec<ContainerReport> = Vec::new();
     for path in &options.paths {
+        if let Some(report) = import_arrangement(path, importer.store, options.member.as_deref())? {
+            reports.push(report);
+            continue;
+        }
         let report = importer.container(path, options.intake_options, seen, &mut together)?;
         importer.flush()?;
         reports.push(report);

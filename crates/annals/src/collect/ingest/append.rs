@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::content::CHUNK;
+use super::forgotten::blank;
 use super::parse::{Parse, SEQUENCE_END};
 use super::target::Target;
-use annals_core::{Framing, Result, to_hex};
+use annals_core::{Forgotten, Framing, Result, to_hex};
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
 /// The field of a header with the SHA-256 of the bytes that came with a note.
@@ -24,11 +25,13 @@ pub enum Added {
 pub struct Appender {
     store: Store,
     packer: Packer,
+    forgotten: Forgotten,
 }
 
 impl Appender {
     pub fn new(store: Store) -> Result<Appender> {
-        Ok(Appender { store, packer: Packer::new()? })
+        let forgotten = store.forgotten()?;
+        Ok(Appender { store, packer: Packer::new()?, forgotten })
     }
 
     pub fn store(&self) -> &Store {
@@ -41,6 +44,9 @@ impl Appender {
         target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
     ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
+        if self.is_forgotten(target)? {
+            return Ok((texts.iter().map(|_| None).collect(), None));
+        }
         let known = self.store.captured_file(target.instance, &target.part.path)?;
         let (mut pieces, mut hashes, mut added) = (Vec::new(), Vec::new(), Vec::new());
         for (header, body) in texts {
@@ -56,7 +62,9 @@ impl Appender {
             added.push(Some(if known.is_none() && hashes.is_empty() { Added::New } else { Added::Changed }));
             pieces.extend(serde_json::to_vec(header)?);
             pieces.push(SEQUENCE_END);
+            let start = pieces.len();
             pieces.extend_from_slice(body);
+            blank(&mut pieces[start..], &self.forgotten, &target.part.path, Framing::Whole)?;
             pieces.push(SEQUENCE_END);
             hashes.push(hash);
         }
@@ -71,7 +79,9 @@ impl Appender {
     /// Appends complete lines unchanged.
     pub fn append_lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
         let known = self.store.captured_file(target.instance, &target.part.path)?;
-        self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines.to_vec())
+        let mut lines = lines.to_vec();
+        blank(&mut lines, &self.forgotten, &target.part.path, Framing::Lines)?;
+        self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines)
     }
 
     fn append(&mut self, target: Target, known: Option<&CapturedFile>, mut pieces: Vec<u8>) -> Result<Batch> {
@@ -162,6 +172,17 @@ impl Appender {
         emit: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<Option<Added>> {
         let Some(known) = self.unless_captured(&target, hash)? else { return Ok(None) };
+        // What was forgotten is looked for only where something was.
+        let mut whole = Vec::new();
+        let mut filtered: Box<dyn Read + '_> = if self.forgotten.is_empty() {
+            Box::new(input)
+        } else {
+            input.read_to_end(&mut whole)?;
+            let (path, framing) = (target.part.path.as_str(), target.part.framing);
+            blank(&mut whole, &self.forgotten, path, framing)?;
+            Box::new(whole.as_slice())
+        };
+        let input = &mut *filtered;
         let added = if known.is_some() { Added::Changed } else { Added::New };
         let mut parse = target.parse(None);
         let (mut size, mut first) = (0, true);
@@ -192,8 +213,17 @@ impl Appender {
         }
     }
 
+    /// Whether the file was forgotten as a whole: a newer state of it has the same content.
+    fn is_forgotten(&self, target: &Target) -> Result<bool> {
+        let name = self.forgotten.file_name(&target.part.path);
+        Ok(self.store.captured_file(target.instance, &name)?.is_some())
+    }
+
     /// The file, if there is one; the outer `None` if it already has the text.
     fn unless_captured(&self, target: &Target, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
+        if self.is_forgotten(target)? {
+            return Ok(None);
+        }
         let known = self.store.captured_file(target.instance, &target.part.path)?;
         match &known {
             Some(file) if self.store.has_capture(file.id, hash)? => Ok(None),

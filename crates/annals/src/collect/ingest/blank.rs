@@ -1,11 +1,13 @@
 //! Reads a file of a home with excluded lines blanked: every other byte keeps its offset, so that appends, readers and
 //! rebuilds work as on any other file, and the archive never has what was excluded.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use super::forgotten::{Shape, WithoutForgotten};
 use crate::collect::home::choice::Chosen;
+use annals_core::Forgotten;
 use annals_sources::json::Scan;
 
 /// Nobody knows whose a longer line is; it is left out.
@@ -13,7 +15,8 @@ const LONGEST: usize = 16 << 20;
 
 /// A file as the archive may have it.
 pub struct Allowed {
-    file: File,
+    file: WithoutForgotten,
+    metadata: Metadata,
     position: u64,
     /// Excluded lines without their line ends, in order.
     blanks: Vec<Range<u64>>,
@@ -22,7 +25,14 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    pub fn new(mut file: File, chosen: Option<&Chosen>) -> io::Result<Allowed> {
+    pub fn new(
+        file: File,
+        chosen: Option<&Chosen>,
+        forgotten: &Forgotten,
+        shape: Shape<'_>,
+    ) -> io::Result<Allowed> {
+        let metadata = file.metadata()?;
+        let mut file = WithoutForgotten::of(file, forgotten, shape)?;
         let (mut blanks, mut end) = (Vec::new(), None);
         if let Some(chosen) = chosen {
             end = Some(each_line(&mut BufReader::new(&mut file), |span, line| {
@@ -32,11 +42,11 @@ impl Allowed {
             })?);
             file.rewind()?;
         }
-        Ok(Allowed { file, position: 0, blanks, end })
+        Ok(Allowed { file, metadata, position: 0, blanks, end })
     }
 
-    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
-        self.file.metadata()
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The allowed length of a file of this size.

@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::blank::Allowed;
 use super::content::{CHUNK, cannot_decode, decoder, read_content, same_bytes};
+use super::forgotten::Shape;
 use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, FailureKind, FileId, Framing, GapStream, InstanceId};
+use annals_core::{
+    Encoding, FORGOTTEN_FILES, FailureKind, FileId, Forgotten, Framing, GapStream, InstanceId,
+};
 use annals_store::{
     Batch, CapturedFile, FilePart, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store,
 };
@@ -57,11 +61,12 @@ pub struct Capturer {
     buffer: Vec<u8>,
     /// Compares all bytes, those of the archive too.
     verifies: bool,
+    forgotten: Arc<Forgotten>,
 }
 
 impl Capturer {
-    pub fn new(store: Store, verifies: bool) -> io::Result<Capturer> {
-        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new(), verifies })
+    pub fn new(store: Store, verifies: bool, forgotten: Arc<Forgotten>) -> io::Result<Capturer> {
+        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new(), verifies, forgotten })
     }
 
     /// Sends everything that is new in the file, as batches in order.
@@ -77,9 +82,12 @@ impl Capturer {
     }
 
     fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(CaptureOutcome, u64)> {
-        let mut file = Allowed::new(open(&job.found.disk)?, job.found.chosen.as_deref())?;
-        let metadata = file.metadata()?;
-        let disk = Disk { size: file.size(metadata.len()), stat: stat_of(&metadata) };
+        let rule = &job.found.rule;
+        let shape = Shape { path: &job.logical_path, framing: rule.framing, encoding: rule.encoding };
+        let chosen = job.found.chosen.as_deref();
+        let mut file = Allowed::new(open(&job.found.disk)?, chosen, &self.forgotten, shape)?;
+        let metadata = file.metadata();
+        let disk = Disk { size: file.size(metadata.len()), stat: stat_of(metadata) };
         let Some(known) = &job.known else {
             let work = Work { change: Change::New, rows: RowsWork::Replace };
             self.perform(job, &mut file, disk, work, send)?;
@@ -87,7 +95,10 @@ impl Capturer {
         };
         let work = self.compare(job, known, &mut file, disk)?;
         if work.change == Change::Same && work.rows == RowsWork::Keep {
-            send(Report::Restat { file: known.id, path: job.found.path.clone(), stat: disk.stat });
+            // What was forgotten as a whole has no name.
+            let is_forgotten = known.path.starts_with(FORGOTTEN_FILES);
+            let path = if is_forgotten { known.path.clone() } else { job.found.path.clone() };
+            send(Report::Restat { file: known.id, path, stat: disk.stat });
             return Ok((CaptureOutcome::Unchanged, disk.size));
         }
         self.perform(job, &mut file, disk, work, send)?;

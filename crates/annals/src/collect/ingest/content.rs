@@ -1,9 +1,9 @@
 //! The content of a file in chunks, decoded where the client compressed it.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use super::parse::Parse;
-use annals_core::{Encoding, Result};
+use annals_core::{BLANK, Encoding, Result};
 use annals_store::{ReadRows, SEGMENT};
 
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
@@ -15,9 +15,13 @@ const USUAL_CONTENT: u64 = 128 << 20;
 const LARGEST_RATIO: u64 = 1_000;
 
 pub fn decoder<'r>(bytes: impl Read + 'r, encoding: Encoding) -> io::Result<Box<dyn Read + 'r>> {
+    let mut bytes = BufReader::new(bytes);
     Ok(match encoding {
-        Encoding::Plain => Box::new(bytes),
-        Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(bytes)?),
+        // A compressed file that was forgotten as a whole is blank.
+        Encoding::Zstd if bytes.fill_buf()?.first() != Some(&BLANK) => {
+            Box::new(zstd::stream::read::Decoder::with_buffer(bytes)?)
+        }
+        Encoding::Plain | Encoding::Zstd => Box::new(bytes),
     })
 }
 

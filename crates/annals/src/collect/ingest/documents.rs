@@ -1,7 +1,8 @@
 //! Documents that are replaced as a whole: each change is a new version.
 
+use super::forgotten::blank;
 use super::target::Target;
-use annals_core::Result;
+use annals_core::{Forgotten, Result};
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
 /// Whether the newest version of the file has these bytes.
@@ -23,6 +24,22 @@ pub fn write_again(
 ) -> Result<Batch> {
     let batch = target.batch(Some(known.id), None);
     Ok(Batch { segments: packer.pack(0, bytes)?, size: bytes.len() as u64, ..batch })
+}
+
+/// A document as it may enter the archive, with what was forgotten blanked; none if all of it was forgotten.
+pub fn without_forgotten(
+    store: &Store,
+    target: &Target,
+    known: Option<&CapturedFile>,
+    forgotten: &Forgotten,
+    mut bytes: Vec<u8>,
+) -> Result<Option<Vec<u8>>> {
+    let path = &target.part.path;
+    if known.is_none() && store.captured_file(target.instance, &forgotten.file_name(path))?.is_some() {
+        return Ok(None);
+    }
+    blank(&mut bytes, forgotten, path, target.part.framing)?;
+    Ok(Some(bytes))
 }
 
 pub fn replace(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::passages::Passages;
-use annals_core::{Framing, Item, LineStatus, Span, Verdict};
+use annals_core::{BLANK, Framing, Item, LineStatus, Span, Verdict};
 use annals_sources::json::{Scan, ScanRoom};
 use annals_sources::{Reader, Source};
 use annals_store::{Count, ReadRows};
@@ -46,6 +46,9 @@ pub struct Parse {
     blank_lines: u64,
     /// The content was already counted.
     again: bool,
+    /// Whether lines were forgotten, and whether any was read.
+    has_forgotten: bool,
+    has_read: bool,
 }
 
 impl Parse {
@@ -73,6 +76,8 @@ impl Parse {
             line_ends: 0,
             blank_lines: 0,
             again: false,
+            has_forgotten: false,
+            has_read: parsed > 0,
         }
     }
 
@@ -113,16 +118,20 @@ impl Parse {
             Framing::Whole => {
                 let bytes = std::mem::take(&mut self.carry);
                 let length = self.position;
-                let verdict = match self.too_long {
-                    true => Verdict::Skipped("document over 64 MiB".into()),
-                    false if bytes.is_empty() => Verdict::Kept("empty file".into()),
-                    false => self.read(0, &bytes),
-                };
-                self.count(verdict, 0, length, 1);
+                if is_blank(&bytes) {
+                    self.count_forgotten(length);
+                } else {
+                    let verdict = match self.too_long {
+                        true => Verdict::Skipped("document over 64 MiB".into()),
+                        false if bytes.is_empty() => Verdict::Kept("empty file".into()),
+                        false => self.read(0, &bytes),
+                    };
+                    self.count(verdict, 0, length, 1);
+                }
                 self.parsed = self.position;
             }
             Framing::Lines | Framing::Sequence => {
-                if !self.too_long && Scan::new(&self.carry).line().is_complete() {
+                if !self.too_long && (is_blank(&self.carry) || Scan::new(&self.carry).line().is_complete()) {
                     let line = std::mem::take(&mut self.carry);
                     // The carriage return of a line ending may already be there.
                     let text = line.strip_suffix(b"\r").unwrap_or(&line);
@@ -173,7 +182,9 @@ impl Parse {
             blank.0 += std::mem::take(&mut self.blank_lines);
         }
         let counts = std::mem::take(&mut self.counts).into_iter();
-        let facts = self.reader.facts().into_iter();
+        // The name of a file would still tell of a session of which everything was forgotten.
+        let tells = self.has_read || !self.has_forgotten;
+        let facts = self.reader.facts().into_iter().filter(|_| tells);
         ReadRows {
             items: std::mem::take(&mut self.items),
             counts: counts
@@ -183,7 +194,7 @@ impl Parse {
             facts: facts.map(|facts| (facts.session, facts.rank, facts.facts)).collect(),
             parsed: self.parsed,
             content_size: self.position,
-            state: self.reader.save(),
+            state: if tells { self.reader.save() } else { String::new() },
         }
     }
 
@@ -244,11 +255,15 @@ impl Parse {
         if self.inside_line && line.is_empty() {
             return;
         }
+        if is_blank(line) {
+            return self.count_forgotten(line.len() as u64);
+        }
         let verdict = self.read(self.parsed, line);
         self.count_line(verdict, line.len() as u64);
     }
 
     fn read(&mut self, offset: u64, bytes: &[u8]) -> Verdict {
+        self.has_read = true;
         let before = self.items.len();
         let scan = Scan::within(bytes, std::mem::take(&mut self.room));
         let verdict = self.reader.read(offset, scan.line(), &mut self.items);
@@ -274,6 +289,12 @@ impl Parse {
             self.counts.entry((LineStatus::Drift, kind)).or_default().0 += 1;
             self.items.remove(at);
         }
+    }
+
+    fn count_forgotten(&mut self, bytes: u64) {
+        self.has_forgotten = true;
+        let count = self.counts.entry((LineStatus::Forgotten, "forgotten".into())).or_default();
+        *count = (count.0 + u64::from(!self.inside_line), count.1 + bytes);
     }
 
     fn count_line(&mut self, verdict: Verdict, bytes: u64) {
@@ -307,6 +328,11 @@ impl Parse {
             self.malformed.push((span, what.to_owned()));
         }
     }
+}
+
+/// Whether a line or document was forgotten.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&BLANK) && bytes.iter().all(|byte| *byte == BLANK)
 }
 
 fn shorten(mut kind: String) -> String {

@@ -1,7 +1,7 @@
 //! Turns messages, calls, outputs, paths and library items into passages of the text index.
 
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -45,19 +45,18 @@ impl Passages {
     pub fn gather(&mut self, offset: u64, line: Line<'_>, items: &mut Vec<Item>, from: usize) {
         let mut found = Vec::new();
         // Results that are indexed with their call.
-        let outputs: HashSet<u64> = items
-            .iter()
-            .skip(from)
-            .filter_map(|item| match item {
-                Item::Result(result) => result.output.map(|span| span.offset),
-                _ => None,
-            })
-            .collect();
+        let outputs = items.iter().skip(from).filter_map(|item| match item {
+            Item::Result(result) => result.output.map(|span| span.offset),
+            _ => None,
+        });
+        let mut outputs: Vec<u64> = outputs.collect();
+        outputs.sort_unstable();
         for item in items.iter().skip(from) {
             let within = |span: Span| line.part(span.offset.checked_sub(offset)?, span.length);
             match item {
                 Item::Message(message)
-                    if message.kind == MessageKind::Result && outputs.contains(&message.span.offset) => {}
+                    if message.kind == MessageKind::Result
+                        && outputs.binary_search(&message.span.offset).is_ok() => {}
                 Item::Message(message) => self.message(message, within(message.span), &mut found),
                 Item::Extend { session, message, span } => {
                     if let Some(line) = within(*span) {
@@ -268,13 +267,12 @@ impl Passages {
 
     fn record(&mut self, document: &Document, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
         let manifest = self.source.manifest();
-        let written = manifest
-            .stream(document.stream)
-            .is_some_and(|stream| matches!(stream.family, Family::Authored | Family::Memory));
-        let kind = match manifest.searched.contains(&document.stream) {
-            true => PassageKind::Output,
-            false if written => PassageKind::Record,
-            false => return,
+        let family = manifest.stream(document.stream).map(|stream| stream.family);
+        let kind = match (manifest.searched.contains(&document.stream), family) {
+            // An output of a conversation belongs to its call; other records are results themselves.
+            (true, Some(Family::Transcript)) => PassageKind::Output,
+            (true, _) | (false, Some(Family::Authored | Family::Memory)) => PassageKind::Record,
+            (false, _) => return,
         };
         if kind == PassageKind::Record {
             add_text(&mut self.words, &document.key);

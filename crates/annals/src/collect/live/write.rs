@@ -11,9 +11,10 @@ use sha2::{Digest, Sha256};
 use super::{FILE_RECORDS, FetchItem, PROVIDER_STATE, ProviderState};
 use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
+use crate::collect::ingest::forgotten::blank;
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{FailureKind, GapStream, InstanceId, Result, Scope, Time, to_hex};
+use annals_core::{FailureKind, Framing, GapStream, InstanceId, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -290,9 +291,11 @@ impl Keeper {
         let (pages, details) = (pages.join(","), details.join(","));
         let body = format!("{{\"listing\":{name},\"pages\":[{pages}],\"details\":[{details}]}}");
         let path = format!("live/{}.json", listing.name);
+        let mut body = body.into_bytes();
+        blank(&mut body, &self.store.forgotten()?, &path, Framing::Whole)?;
         let known = self.store.captured_file(self.instance, &path)?;
         let same = match &known {
-            Some(known) => is_same(&self.store, known, body.as_bytes())?,
+            Some(known) => is_same(&self.store, known, &body)?,
             None => false,
         };
         let store = "documents of the account";
@@ -301,7 +304,7 @@ impl Keeper {
         let mut added = 0;
         let mut writer = self.store.writer(now)?;
         if !same {
-            let batch = replace(&target, known.as_ref(), body.as_bytes(), &mut Packer::new()?)?;
+            let batch = replace(&target, known.as_ref(), &body, &mut Packer::new()?)?;
             added = batch.new_bytes;
             self.held.bytes += added;
             writer.apply(batch)?;

@@ -2,27 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{Failure, Restored, RestoredDatabase, below_target, free_place};
 use crate::collect::home::databases::SCHEMA;
+use crate::collect::home::file_groups::GROUPS;
 use annals_core::{Error, Result};
-use annals_store::{FileRow, ForeignSchema, Store, write_database};
+use annals_sources::json::{Json, unescape};
+use annals_store::{BINARY, FileRow, ForeignSchema, Store, write_database};
 
 /// Writes the databases of one home into `folder`.
 pub fn restore(store: &Store, rows: &[&FileRow], folder: &Path, restored: &mut Restored) -> Result<()> {
-    let mut by_pattern: BTreeMap<&str, Vec<(&str, &FileRow)>> = BTreeMap::new();
-    for row in rows {
-        if let Some((pattern, rest)) = row.path.split_once('/') {
-            by_pattern.entry(pattern).or_default().push((rest, row));
-        }
+    let mut databases: BTreeMap<&str, Vec<(&str, &FileRow)>> = BTreeMap::new();
+    let is_group = |row: &&&FileRow| row.path.strip_prefix(GROUPS).is_some_and(|rest| rest.starts_with('/'));
+    for row in rows.iter().filter(|row| !is_group(row)) {
+        let (name, rest) = split(rows, &row.path);
+        databases.entry(name).or_default().push((rest, row));
     }
-    for (pattern, rows) in by_pattern {
+    for (name, rows) in databases {
         let Some((_, schema)) = rows.iter().find(|(name, _)| *name == SCHEMA) else {
-            restored.without_schema.push(pattern.to_owned());
+            restored.without_schema.push(name.to_owned());
             continue;
         };
         let schema: std::result::Result<ForeignSchema, _> =
@@ -30,7 +32,7 @@ pub fn restore(store: &Store, rows: &[&FileRow], folder: &Path, restored: &mut R
         let schema = match schema {
             Ok(schema) => schema,
             Err(error) => {
-                restored.add(pattern, Err(Failure::File(format!("its schema is damaged: {error}"))))?;
+                restored.add(name, Err(Failure::File(format!("its schema is damaged: {error}"))))?;
                 continue;
             }
         };
@@ -41,6 +43,18 @@ pub fn restore(store: &Store, rows: &[&FileRow], folder: &Path, restored: &mut R
         }
     }
     Ok(())
+}
+
+/// The database that a row is of, and the rest of the path: a database may be in a folder, as its schema says.
+fn split<'p>(rows: &[&FileRow], path: &'p str) -> (&'p str, &'p str) {
+    let folders = path.match_indices('/').map(|(at, _)| (&path[..at], &path[at + 1..]));
+    let has_schema = |name: &str| {
+        let is_schema = |row: &&FileRow| row.path.strip_prefix(name).is_some_and(|rest| rest[1..] == *SCHEMA);
+        rows.iter().any(|row| row.path.len() == name.len() + 1 + SCHEMA.len() && is_schema(row))
+    };
+    let mut folders = folders.peekable();
+    let first = folders.peek().copied().unwrap_or((path, ""));
+    folders.find(|(name, _)| has_schema(name)).unwrap_or(first)
 }
 
 /// Writes a database and returns its size; `None` if it is already there.
@@ -63,10 +77,24 @@ fn write(
     let filled = write_database(&unfinished.0, schema, |emit| {
         for (name, row) in rows {
             let Some((table, _)) = name.split_once('/') else { continue };
-            let cells: Map<String, Value> =
-                serde_json::from_reader(store.bytes(row.id, row.version)).map_err(Error::from)?;
-            emit(table, &cells)?;
-            *tables.entry(table.to_owned()).or_default() += 1;
+            let mut add = |table: &str, cells: &Map<String, Value>| -> annals_store::Result<()> {
+                emit(table, cells)?;
+                *tables.entry(table.to_owned()).or_default() += 1;
+                Ok(())
+            };
+            if schema.documents.contains(table) {
+                for line in BufReader::new(store.bytes(row.id, row.version)).split(b'\n') {
+                    for (table, cells) in rows_of_line(&line.map_err(Error::from)?) {
+                        add(&table, &cells)?;
+                    }
+                }
+                continue;
+            }
+            let mut bytes = Vec::new();
+            store.bytes(row.id, row.version).read_to_end(&mut bytes).map_err(Error::from)?;
+            let cells = Json::parse(&bytes).filter(|json| json.is_object()).map(cells_of);
+            let cells = cells.ok_or_else(|| Error::new("a row is damaged in the archive"))?;
+            add(table, &cells)?;
         }
         Ok(())
     });
@@ -82,6 +110,37 @@ fn write(
     let size = std::fs::metadata(&unfinished.0).map_err(cannot_write)?.len();
     std::fs::rename(&unfinished.0, &path).map_err(cannot_write)?;
     Ok(Some(size))
+}
+
+/// The rows of a line, with their tables.
+fn rows_of_line(line: &[u8]) -> Vec<(String, Map<String, Value>)> {
+    let mut rows = Vec::new();
+    for (table, value) in Json::parse(line).into_iter().flat_map(Json::fields) {
+        let table = unescape(table);
+        if value.is_object() {
+            rows.push((table, cells_of(value)));
+        } else {
+            rows.extend(value.items().map(|item| (table.clone(), cells_of(item))));
+        }
+    }
+    rows
+}
+
+/// The values of a row. What is an object or a list was text in the database, unless it is marked as binary; a real number
+/// is read exactly.
+fn cells_of(row: Json<'_>) -> Map<String, Value> {
+    let cells = row.fields().map(|(name, value)| {
+        let text = || String::from_utf8_lossy(value.bytes());
+        let is_text = value.is_array() || value.is_object() && value.get(BINARY).is_none();
+        let real = || text().parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number);
+        let cell = match value.bytes().first() {
+            _ if is_text => Value::from(text()),
+            Some(b'-' | b'0'..=b'9') if text().parse::<i64>().is_err() => real().unwrap_or_default(),
+            _ => value.value(),
+        };
+        (unescape(name), cell)
+    });
+    cells.collect()
 }
 
 fn have_equal_content(left: &Path, right: &Path) -> io::Result<bool> {

@@ -3,14 +3,14 @@
 
 mod databases;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, FileTimes};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::collect::names::path_of;
-use annals_core::{Error, InstanceId, Result, Scope, Time};
+use annals_core::{Error, FORGOTTEN_FILES, FileId, InstanceId, LineStatus, Result, Scope, Time};
 use annals_sources::by_name;
 use annals_store::{FileRow, Store};
 
@@ -29,6 +29,9 @@ pub struct Restored {
     pub databases: Vec<RestoredDatabase>,
     /// Databases whose schema is not archived, so that their rows cannot be written.
     pub without_schema: Vec<String>,
+    /// Files that were forgotten, and forgotten lines of the others.
+    pub forgotten_files: u64,
+    pub forgotten_lines: u64,
     pub failed: Vec<FailedRestore>,
 }
 
@@ -56,8 +59,17 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
     for cause in store.check_catalogue()? {
         restored.failed.push(FailedRestore { path: store.path().display().to_string(), cause });
     }
-    let (rows, mut files): (Vec<FileRow>, Vec<FileRow>) =
+    let (mut rows, mut files): (Vec<FileRow>, Vec<FileRow>) =
         store.scoped(Scope::Owner).files(source)?.into_iter().partition(|file| file.document);
+    let all = files.len() + rows.len();
+    let is_forgotten = |file: &FileRow| file.path.starts_with(FORGOTTEN_FILES);
+    files.retain(|file| !is_forgotten(file));
+    rows.retain(|file| !is_forgotten(file));
+    restored.forgotten_files = (all - files.len() - rows.len()) as u64;
+    let kept: BTreeSet<FileId> = files.iter().map(|file| file.id).collect();
+    let coverage = store.scoped(Scope::Owner).coverage(source)?.into_iter();
+    let blanked = coverage.filter(|row| row.status == LineStatus::Forgotten && kept.contains(&row.file));
+    restored.forgotten_lines = blanked.map(|row| u64::try_from(row.lines).unwrap_or(0)).sum();
     let mut homes: Vec<InstanceId> = files.iter().chain(&rows).map(|file| file.instance).collect();
     homes.sort_unstable();
     homes.dedup();

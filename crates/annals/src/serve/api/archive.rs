@@ -13,7 +13,8 @@ use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
-    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, find_source,
+    Audit, ForgettingAudit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View,
+    find_recorded_source, find_source,
 };
 use annals_core::{Result, Time};
 
@@ -101,7 +102,7 @@ fn page_of(
     key: Option<String>,
     (page, since): (Paging, Option<Time>),
 ) -> Result<Option<RecordPage>> {
-    let Some(source) = find_source(source) else { return Ok(None) };
+    let Some(source) = find_recorded_source(source) else { return Ok(None) };
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
@@ -113,6 +114,8 @@ fn page_of(
 #[derive(Serialize, ToSchema)]
 pub struct AuditAnswer {
     sources: Vec<Audit>,
+    /// What was forgotten, in numbers.
+    forgotten: Vec<ForgettingAudit>,
     index: IndexAudit,
     next_cursor: Option<String>,
 }
@@ -132,8 +135,8 @@ pub async fn audit(
             let captured = view.captured(source)?;
             sources.push(view.audit(source, &captured)?);
         }
-        let index = view.index_audit()?;
-        Ok(Some(AuditAnswer { sources, index, next_cursor: None }))
+        let (forgotten, index) = (view.forgettings()?, view.index_audit()?);
+        Ok(Some(AuditAnswer { sources, forgotten, index, next_cursor: None }))
     })
     .await
 }

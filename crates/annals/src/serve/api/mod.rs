@@ -2,6 +2,7 @@
 
 pub(super) mod activity;
 pub(super) mod archive;
+pub(super) mod arrangement;
 pub(super) mod docs;
 pub(super) mod library;
 pub(super) mod lineage;

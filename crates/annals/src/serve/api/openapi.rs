@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{activity, archive, library, lineage, search, secrets, sessions, status, usage};
+use super::{activity, archive, arrangement, library, lineage, search, secrets, sessions, status, usage};
 use crate::view::{find_source, source_routes};
 
 #[derive(OpenApi)]
@@ -31,6 +31,18 @@ use crate::view::{find_source, source_routes};
         activity::days,
         activity::year,
         activity::all_sessions,
+        arrangement::of_session,
+        arrangement::patch_session,
+        arrangement::delete_session,
+        arrangement::of_message,
+        arrangement::patch_message,
+        arrangement::delete_message,
+        arrangement::of_project,
+        arrangement::patch_project,
+        arrangement::delete_project,
+        arrangement::searches,
+        arrangement::save_search,
+        arrangement::remove_search,
         library::items,
         library::item,
         secrets::list,
@@ -63,7 +75,8 @@ pub fn document_of_all() -> &'static Document {
         for (source, route) in source_routes() {
             for (rest, item) in &shared {
                 let mut item = item.clone();
-                if let Some(operation) = &mut item.get {
+                let operations = [&mut item.get, &mut item.patch, &mut item.delete];
+                for operation in operations.into_iter().flatten() {
                     operation.operation_id = operation.operation_id.take().map(|id| format!("{source}_{id}"));
                     operation.tags =
                         find_source(source).map(|source| vec![source.manifest().label.to_owned()]);

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-pub use super::queries::{InPath, OfSource, Params};
-use crate::view::{LibraryQuery, Paging, UsageQuery, find_source};
-use annals_core::{Error, Result, Time};
-use annals_store::{ResponseFilter, SessionFilter, UsageBy};
+pub use super::queries::{InPath, OfSource, Params, parameters_of};
+use crate::config::now;
+use crate::view::{LibraryQuery, Paging, UsageQuery, source_named, time_named};
+use annals_core::{Error, Result, Time, arrangement};
+use annals_store::{Hiding, ResponseFilter, SessionFilter, UsageBy};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +15,14 @@ use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 pub struct BranchParameters {
     /// The branch that contains this message, or `all` branches
     pub branch: Option<String>,
+}
+
+/// Of the page of secrets.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarkParameters {
+    /// The mark of the secret to follow.
+    pub mark: Option<String>,
 }
 
 /// For routes without parameters.
@@ -30,7 +39,7 @@ pub struct RecordParameters {
     limit: Option<i64>,
     /// Continue after a page, or list what changed since a list: its `next_cursor` or its `state`
     cursor: Option<String>,
-    /// Only records whose cursor field is at or after this time (RFC 3339)
+    /// Only records whose cursor field is at or after this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     since: Option<String>,
 }
@@ -44,20 +53,28 @@ pub struct SessionParameters {
     limit: Option<i64>,
     /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
-    /// Only sessions that ran in this directory or below it
+    /// Only sessions that ran in this directory or below it, or in one of this name
     project: Option<String>,
-    /// Only sessions that used this model
+    /// Only sessions that used this model; part of its name is enough
     model: Option<String>,
-    /// Only sessions active at or after this time (RFC 3339)
+    /// Only sessions active at or after this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     since: Option<String>,
-    /// Only sessions that started before this time (RFC 3339)
+    /// Only sessions that started before this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     until: Option<String>,
     /// Words of the title, directory, branch or id, all of which must match
     q: Option<String>,
     /// Include sub-agents and reviewers as separate sessions
     include_subagents: Option<bool>,
+    /// Only sessions with this tag, on themselves, a message or their project
+    tag: Option<String>,
+    /// Only sessions with a star, on themselves or a message
+    starred: Option<bool>,
+    /// Only sessions with a note, on themselves or a message
+    has_note: Option<bool>,
+    /// Only hidden sessions (`true`); others leave them out
+    hidden: Option<bool>,
 }
 
 impl SessionParameters {
@@ -70,10 +87,30 @@ impl SessionParameters {
             until: parse_time(self.until.as_deref())?,
             words: self.q,
             with_agents: self.include_subagents.unwrap_or(false),
+            tags: tags_of(self.tag)?,
+            starred: self.starred.unwrap_or(false),
+            noted: self.has_note.unwrap_or(false),
+            hiding: hiding_of(self.hidden),
             ..SessionFilter::default()
         };
         Ok((filter, paging(self.limit, self.cursor)?))
     }
+}
+
+fn tags_of(tag: Option<String>) -> Result<Vec<String>> {
+    tag.iter().map(|tag| arrangement::tag(tag)).collect()
+}
+
+fn hiding_of(hidden: Option<bool>) -> Hiding {
+    if hidden == Some(true) { Hiding::Only } else { Hiding::LeftOut }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ProjectParameters {
+    /// Directory in which sessions ran, or its name
+    pub project: String,
 }
 
 /// Sessions of all sources; pages keep these in their address.
@@ -91,20 +128,20 @@ pub struct AllSessionParameters {
     /// Continue after a page: its `next_cursor`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Working directory, or part of its name
+    /// Only sessions that ran in this directory or below it, or in one of this name
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Only sessions that used this model
+    /// Only sessions that used this model; part of its name is enough
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Part of the name of a Git branch
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Only sessions active at or after this time (RFC 3339)
+    /// Only sessions active at or after this time (RFC 3339, or 7d, monday, last week)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Only sessions that started before this time (RFC 3339)
+    /// Only sessions that started before this time (RFC 3339, or 7d, monday, last week)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(format = DateTime)]
     pub until: Option<String>,
@@ -123,16 +160,29 @@ pub struct AllSessionParameters {
     /// Only sessions that the client has deleted
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<bool>,
+    /// Only sessions with this tag, on themselves, a message or their project
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Only sessions with a star, on themselves or a message
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starred: Option<bool>,
+    /// Only sessions with a note, on themselves or a message
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_note: Option<bool>,
+    /// Only hidden sessions (`true`); others leave them out
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<bool>,
 }
 
 impl AllSessionParameters {
     pub fn read(self) -> Result<(SessionFilter, Paging)> {
-        check_source(self.source.as_deref())?;
-        let path = self.project.as_deref().is_some_and(|project| project.starts_with('/'));
+        let source = source_of(self.source.as_deref())?;
+        // A name means the directories of this name; part of a path means what contains it.
+        let is_part = |project: &String| project.contains('/') && !project.starts_with('/');
         let filter = SessionFilter {
-            source: self.source,
-            project: self.project.clone().filter(|_| path),
-            project_part: self.project.filter(|_| !path),
+            source,
+            project: self.project.clone().filter(|project| !is_part(project)),
+            project_part: self.project.filter(is_part),
             model: self.model,
             branch: self.branch,
             since: parse_time(self.since.as_deref())?,
@@ -142,26 +192,13 @@ impl AllSessionParameters {
             with_errors: self.errors.unwrap_or(false),
             archived: self.archived,
             only_gone: self.gone.unwrap_or(false),
+            tags: tags_of(self.tag)?,
+            starred: self.starred.unwrap_or(false),
+            noted: self.has_note.unwrap_or(false),
+            hiding: hiding_of(self.hidden),
             ..SessionFilter::default()
         };
         Ok((filter, paging(self.limit, self.cursor)?))
-    }
-
-    /// Forms send their empty fields too.
-    pub fn without_blanks(mut self) -> AllSessionParameters {
-        for field in [
-            &mut self.source,
-            &mut self.cursor,
-            &mut self.project,
-            &mut self.model,
-            &mut self.branch,
-            &mut self.since,
-            &mut self.until,
-            &mut self.q,
-        ] {
-            *field = field.take().filter(|text| !text.trim().is_empty());
-        }
-        self
     }
 }
 
@@ -201,7 +238,7 @@ pub struct DayParameters {
     /// Number of days to include (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
-    /// Only sessions that ran in this directory or below it
+    /// Only sessions that ran in this directory or below it, or in one of this name
     pub project: Option<String>,
 }
 
@@ -223,9 +260,9 @@ pub struct UsageParameters {
     by: Option<String>,
     /// Only this source
     source: Option<String>,
-    /// Only this model
+    /// Only this model; part of its name is enough
     model: Option<String>,
-    /// Only sessions that ran in this directory or below it
+    /// Only sessions that ran in this directory or below it, or in one of this name
     project: Option<String>,
     /// Only this session, by its complete id; requires `source`
     session_id: Option<String>,
@@ -243,8 +280,8 @@ impl UsageParameters {
         let by = UsageBy::from_name(by).ok_or_else(|| {
             Error::bad_request("invalid value of `by`").hint("use day, model, project, session or source")
         })?;
-        check_source(self.source.as_deref())?;
-        let session = match (self.session_id, &self.source) {
+        let source = source_of(self.source.as_deref())?;
+        let session = match (self.session_id, &source) {
             (None, _) => None,
             (Some(id), Some(source)) => Some((source.clone(), id)),
             (Some(_), None) => {
@@ -255,7 +292,7 @@ impl UsageParameters {
             by,
             days: days_of(self.days.as_deref())?,
             filter: ResponseFilter {
-                source: self.source,
+                source,
                 model: self.model,
                 project: self.project,
                 ..ResponseFilter::default()
@@ -282,10 +319,10 @@ pub struct SearchParameters {
     /// Only this kind: message, call, result or library
     #[param(pattern = "^(message|call|result|library)$")]
     pub kind: Option<String>,
-    /// Only at or after this time (RFC 3339)
+    /// Only at or after this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Only before this time (RFC 3339)
+    /// Only before this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     pub until: Option<String>,
     /// Sort by `best` match or most `recent`
@@ -300,7 +337,7 @@ pub struct SearchParameters {
 
 impl SearchParameters {
     pub fn read(self) -> Result<crate::view::SearchQuery> {
-        check_source(self.source.as_deref())?;
+        let source = source_of(self.source.as_deref())?;
         let recent = match self.sort.as_deref() {
             None | Some("best") => false,
             Some("recent") => true,
@@ -310,7 +347,7 @@ impl SearchParameters {
         };
         Ok(crate::view::SearchQuery {
             query: self.q,
-            source: self.source,
+            source,
             project: self.project,
             role: self.role,
             kind: self.kind,
@@ -320,6 +357,7 @@ impl SearchParameters {
             session: None,
             page: paging(self.limit, self.cursor)?,
             effort: None,
+            weights: None,
         })
     }
 }
@@ -333,15 +371,14 @@ pub struct DailyParameters {
     days: Option<String>,
     /// Only this source
     source: Option<String>,
-    /// Only sessions that ran in this directory or below it
+    /// Only sessions that ran in this directory or below it, or in one of this name
     project: Option<String>,
 }
 
 impl DailyParameters {
     pub fn read(self) -> Result<(ResponseFilter, Option<i64>)> {
-        check_source(self.source.as_deref())?;
-        let filter =
-            ResponseFilter { source: self.source, project: self.project, ..ResponseFilter::default() };
+        let source = source_of(self.source.as_deref())?;
+        let filter = ResponseFilter { source, project: self.project, ..ResponseFilter::default() };
         Ok((filter, days_of(self.days.as_deref())?))
     }
 }
@@ -356,19 +393,16 @@ pub struct LibraryParameters {
     pub kind: Option<String>,
     /// Only items of this repository, and the user's own
     pub project: Option<String>,
-    /// Items in effect at this time (RFC 3339)
+    /// Items in effect at this time (RFC 3339, or 7d, monday, last week)
     #[param(format = DateTime)]
     pub as_of: Option<String>,
 }
 
 impl LibraryParameters {
     pub fn read(self) -> Result<(LibraryQuery, Time)> {
-        check_source(self.source.as_deref())?;
+        let source = source_of(self.source.as_deref())?;
         let then = parse_time(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
-        Ok((
-            LibraryQuery { source: self.source, kind: self.kind, project: self.project, session: None },
-            then,
-        ))
+        Ok((LibraryQuery { source, kind: self.kind, project: self.project, session: None }, then))
     }
 }
 
@@ -386,11 +420,8 @@ pub struct ItemParameters {
 
 impl ItemParameters {
     pub fn read(self) -> Result<(LibraryQuery, String)> {
-        check_source(Some(&self.source))?;
-        Ok((
-            LibraryQuery { source: Some(self.source), kind: Some(self.kind), ..LibraryQuery::default() },
-            self.id,
-        ))
+        let source = source_of(Some(&self.source))?;
+        Ok((LibraryQuery { source, kind: Some(self.kind), ..LibraryQuery::default() }, self.id))
     }
 }
 
@@ -420,6 +451,12 @@ pub enum LineageRequest {
 }
 
 impl LineageParameters {
+    /// The same for a form, which sends an empty field too.
+    pub fn of_form(mut self) -> LineageParameters {
+        self.file = self.file.filter(|file| !file.trim().is_empty());
+        self
+    }
+
     pub fn read(self) -> Result<LineageRequest> {
         let line = |line: Option<u32>| line.map(|line| line as usize);
         let page = paging(self.limit, self.cursor)?;
@@ -454,7 +491,7 @@ pub struct GapParameters {
 
 impl GapParameters {
     pub fn read(self) -> Result<crate::view::GapQuery> {
-        check_source(self.source.as_deref())?;
+        let source = source_of(self.source.as_deref())?;
         let statuses = ["pending", "in_progress", "recovered", "terminal"];
         if self.status.as_deref().is_some_and(|status| !statuses.contains(&status)) {
             return Err(
@@ -462,7 +499,7 @@ impl GapParameters {
             );
         }
         let page = paging(self.limit, self.cursor)?;
-        Ok(crate::view::GapQuery { source: self.source, statuses: self.status.into_iter().collect(), page })
+        Ok(crate::view::GapQuery { source, statuses: self.status.into_iter().collect(), page })
     }
 }
 
@@ -493,20 +530,16 @@ pub fn days_of(text: Option<&str>) -> Result<Option<i64>> {
         .ok_or_else(|| Error::bad_request("`days` is not a number of days").hint("use 7, 30, 90 or all"))
 }
 
-fn parse_time(text: Option<&str>) -> Result<Option<Time>> {
-    text.map(|text| {
-        Time::parse(text).or_else(|| Time::parse(&format!("{text}T00:00:00Z"))).ok_or_else(|| {
-            Error::bad_request("not a time").hint("use RFC 3339, for example 2026-03-01T00:00:00Z")
-        })
-    })
-    .transpose()
+/// RFC 3339 or a date in UTC, or words such as `7d` and `monday`, which mean days of this machine.
+pub fn parse_time(text: Option<&str>) -> Result<Option<Time>> {
+    let parse = |text: &str| match Time::parse(text).or_else(|| Time::parse(&format!("{text}T00:00:00Z"))) {
+        Some(time) => Ok(time),
+        None => time_named(text, now()),
+    };
+    text.map(parse).transpose()
 }
 
-pub fn check_source(name: Option<&str>) -> Result<()> {
-    match name {
-        Some(name) if find_source(name).is_none() => {
-            Err(Error::bad_request("unknown source").hint("/api/v1/agent-sessions/sources lists all sources"))
-        }
-        _ => Ok(()),
-    }
+/// The name of a source from any name that people use for it.
+pub fn source_of(name: Option<&str>) -> Result<Option<String>> {
+    Ok(name.map(source_named).transpose()?.map(|source| source.manifest().source.to_owned()))
 }

@@ -112,13 +112,13 @@ fn scan(
     key: &str,
     scanned: &Mutex<ScannedArchive>,
 ) -> Result<(Vec<SecretView>, u64)> {
-    let store = app.reader()?;
+    let store = app.reading.reader()?;
     let mut scanned = scanned.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = app.view(&store, scope, &[]).new_secrets(&mut scanned, &mut |done, all| {
+    let found = app.reading.view(&store, scope, &[]).new_secrets(&mut scanned, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });
-    app.give_back(store);
+    app.reading.give_back(store);
     if found.is_err() {
         // What was read of it may be incomplete.
         *scanned = ScannedArchive::default();

@@ -10,6 +10,7 @@ use axum::routing::get;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::arrangement;
 use super::parameters::{
     DayParameters, InPath, MessageParameters, Nothing, OfSource, Params, SessionParameters,
 };
@@ -27,6 +28,18 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/sessions", get(list))
         .route("/sessions/{session_id}", get(one))
         .route("/sessions/{session_id}/messages", get(messages))
+        .route(
+            "/sessions/{session_id}/arrangement",
+            get(arrangement::of_session)
+                .patch(arrangement::patch_session)
+                .delete(arrangement::delete_session),
+        )
+        .route(
+            "/sessions/{session_id}/messages/{key}/arrangement",
+            get(arrangement::of_message)
+                .patch(arrangement::patch_message)
+                .delete(arrangement::delete_message),
+        )
         .route("/sessions/{session_id}/outline", get(super::activity::outline))
         .route("/sessions/{session_id}/lines/{key}", get(super::activity::lines))
         .route("/analytics/tools", get(analytics))
@@ -126,7 +139,7 @@ pub async fn analytics(
     let project = parameters.project;
     Ok(answer(app, caller, headers, move |view| {
         let Some(source) = find_source(source) else { return Ok(None) };
-        let query = ToolsQuery { source, days, project };
+        let query = ToolsQuery { source, days, since: None, until: None, machine: None, project };
         view.tools(&query).map(Some)
     })
     .await)

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::parameters::{Nothing, Params};
 use crate::serve::App;
+use crate::serve::Work;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Refusals, answer};
 use crate::view::FailureView;
@@ -52,6 +53,8 @@ pub struct StatusAnswer {
     refreshes: bool,
     /// When the homes that the caller may see were last scanned
     last_sync_at: Option<String>,
+    /// The running capture, if it has something to read; only for the owner
+    sync: Option<Work>,
     /// Which other process is writing to the archive; only for the owner
     waiting_for: Option<String>,
     /// Since when something cannot be captured
@@ -81,6 +84,7 @@ pub async fn status(
             started_at: shared.started.rfc3339(),
             refreshes: shared.freshness.is_on(),
             last_sync_at: view.last_scanned()?,
+            sync: shared.events.work().filter(|_| is_owner),
             waiting_for: trouble.waiting.filter(|_| is_owner).map(|what| view.show(&what).to_string()),
             failing_since,
             failures,
@@ -93,6 +97,6 @@ pub async fn status(
 impl App {
     /// Why nothing is captured: what this server noted, or else what the last sync of another process did.
     pub(in crate::serve) fn failure(&self) -> Option<annals_store::CaptureFailure> {
-        self.freshness.trouble().failure.or_else(|| remembered_failure(&self.home))
+        self.freshness.trouble().failure.or_else(|| remembered_failure(&self.reading.home))
     }
 }

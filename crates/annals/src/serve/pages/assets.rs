@@ -9,8 +9,15 @@ use axum::response::{IntoResponse, Response};
 use crate::serve::answer::Refusal;
 use crate::serve::api::parameters::InPath;
 
-const STYLES: &str = include_str!("annals.css");
-const SCRIPT: &str = include_str!("annals.js");
+pub(super) const STYLES: &str = include_str!("annals.css");
+const SCRIPT: &str = concat!(
+    include_str!("script/start.js"),
+    include_str!("script/lists.js"),
+    include_str!("script/session.js"),
+    include_str!("script/find.js"),
+    include_str!("script/palette.js"),
+    include_str!("script/keys.js"),
+);
 const ICON: &str = include_str!("annals.svg");
 
 pub(super) fn styles_address() -> &'static str {

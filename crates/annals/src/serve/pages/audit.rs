@@ -13,7 +13,7 @@ use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
 use crate::view::format;
-use crate::view::{Audit, GapQuery, Paging, Unaccounted, View};
+use crate::view::{Audit, ForgettingAudit, GapQuery, Paging, Unaccounted, View};
 use annals_core::Result;
 
 /// Most gaps and lines listed.
@@ -23,10 +23,13 @@ const LISTED: usize = 100;
 #[template(path = "audit.html")]
 struct AuditPage {
     frame: Frame,
+    tab: &'static str,
     sources: Vec<SourceHtml>,
     /// What, source, why, status, attempts, next retry.
     gaps: Vec<(String, String, String, String, i64, String)>,
     more_gaps: bool,
+    /// When, why, sessions, bytes, hashes, state.
+    forgotten: Vec<[String; 6]>,
     index: String,
 }
 
@@ -36,8 +39,8 @@ struct SourceHtml {
     state: &'static str,
     percent: String,
     empty: bool,
-    /// Layer, then found, kept, unknown, malformed, left out.
-    layers: Vec<(&'static str, [String; 5])>,
+    /// Layer, then found, kept, unknown, malformed, left out, forgotten.
+    layers: Vec<(&'static str, [String; 6])>,
     unknown: Vec<(String, String)>,
     /// Files that nothing reads: path and size.
     unaccounted: Vec<(String, String)>,
@@ -77,6 +80,7 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
     let index = view.index_audit()?;
     Ok(AuditPage {
         frame: Frame::new("/audit", "Audit", theme),
+        tab: "audit",
         sources,
         more_gaps: gaps.next_cursor.is_some(),
         gaps: gaps
@@ -89,6 +93,7 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
                 (gap.key.to_string(), label, why, gap.status, gap.attempts, gap.eta)
             })
             .collect(),
+        forgotten: view.forgettings()?.iter().map(forgotten_row).collect(),
         index: format!(
             "{} in {}, {} on disk.",
             format::counted(index.passages, "passage"),
@@ -96,6 +101,22 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
             format::size(index.bytes)
         ),
     })
+}
+
+fn forgotten_row(one: &ForgettingAudit) -> [String; 6] {
+    let state = match (&one.expires_at, one.is_complete) {
+        (Some(until), _) => format!("in the trash until {}", format::minute(until)),
+        (None, true) => "gone".to_owned(),
+        (None, false) => "not complete".to_owned(),
+    };
+    [
+        format::minute(&one.forgotten_at),
+        one.reason.clone(),
+        format::number(one.account["sessions"].as_i64().unwrap_or(0)),
+        format::size(one.account["bytes"].as_u64().unwrap_or(0)),
+        format::number(one.hashes),
+        state,
+    ]
 }
 
 fn file_list(files: &[Unaccounted]) -> Vec<(String, String)> {
@@ -130,8 +151,16 @@ fn source_html(audit: &Audit) -> SourceHtml {
         percent: audit.percent.map_or_else(|| "nothing found".to_owned(), |percent| format!("{percent} %")),
         empty: files.found == 0 && lines.found == 0,
         layers: vec![
-            ("files", [files.found, files.kept, files.unaccounted, files.gaps, files.left_out].map(number)),
-            ("bytes", [bytes.found, bytes.kept, bytes.unaccounted, bytes.gaps, bytes.left_out].map(size)),
+            (
+                "files",
+                [files.found, files.kept, files.unaccounted, files.gaps, files.left_out, files.forgotten]
+                    .map(number),
+            ),
+            (
+                "bytes",
+                [bytes.found, bytes.kept, bytes.unaccounted, bytes.gaps, bytes.left_out, bytes.forgotten]
+                    .map(size),
+            ),
             (
                 "lines",
                 [
@@ -140,6 +169,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
                     lines.unknown.lines,
                     lines.malformed.lines,
                     lines.skipped.lines,
+                    lines.forgotten.lines,
                 ]
                 .map(format::number),
             ),

@@ -1,5 +1,6 @@
 //! Syntax highlighting: keywords, strings, comments and numbers; good for most languages, exact for none.
 
+use super::diff::push_diff;
 use super::html::{Html, push_text};
 
 /// Longer code is shown without highlighting.
@@ -21,27 +22,6 @@ pub(super) fn highlighted(language: &str, code: &str) -> Html {
         push_marked(&mut html, code, Family::of(&language));
     }
     Html(html)
-}
-
-/// Highlights a unified diff, line by line.
-pub(super) fn push_diff(html: &mut String, diff: &str) {
-    for line in diff.split_inclusive('\n') {
-        let class = match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "dh",
-            [b'@', b'@', ..] => "dh",
-            [b'+', ..] => "da",
-            [b'-', ..] => "dr",
-            _ => "",
-        };
-        if class.is_empty() {
-            push_text(html, line);
-        } else {
-            push_span(html, class, line.trim_end_matches('\n'));
-            if line.ends_with('\n') {
-                html.push('\n');
-            }
-        }
-    }
 }
 
 /// How a family of languages writes comments and strings.

@@ -3,18 +3,31 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::ansi::terminal_text;
 use super::code;
+use super::diff::push_diff;
 use super::html::{Html, text};
 use super::markdown::markdown;
+use super::tagged::untagged;
 use crate::view::format;
 use crate::view::{BlockView, Entry, FileView};
 
 #[derive(Template)]
 #[template(path = "entries.html")]
 pub(super) struct Entries {
-    /// The address of the session.
-    pub base: String,
+    /// The address of the session; none in a file, where steps link only to themselves.
+    pub base: Option<String>,
     pub entries: Vec<EntryHtml>,
+}
+
+/// Where the links of a step lead.
+pub(super) struct Addresses<'a> {
+    /// The address of the session.
+    pub base: Option<&'a str>,
+    /// The address of a sub-agent of the same source.
+    pub agent: &'a dyn Fn(&str) -> Option<String>,
+    /// The address of an image with this number in a step.
+    pub picture: &'a mut dyn FnMut(&Entry, usize) -> Option<String>,
 }
 
 pub(super) struct EntryHtml {
@@ -32,11 +45,16 @@ pub(super) struct EntryHtml {
     branch_count: usize,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,
+    /// What the fold that starts with this step contains.
+    opens: Option<String>,
+    /// The fold ends with this step.
+    closes: bool,
 }
 
 enum BlockHtml {
     Prose(Html),
     Plain(Html),
+    Command(Html),
     Folded { class: &'static str, summary: String, html: Html },
     Picture { address: String, text: String },
     Note(String),
@@ -51,11 +69,14 @@ struct CallHtml {
     outcome: &'static str,
     state: Option<String>,
     took: Option<String>,
+    milliseconds: Option<i64>,
     open: bool,
-    /// Operation, file name, directory, and the address of its lineage.
-    files: Vec<(&'static str, String, String, String)>,
+    /// Operation, file name, lines, and the address of its lineage.
+    files: Vec<(&'static str, String, String, Option<String>)>,
     /// Items of a to-do list: state, mark, text.
     steps: Vec<(&'static str, &'static str, String)>,
+    /// What the assistant asked, with the answers to choose from: label and description.
+    questions: Vec<(String, Vec<(String, String)>)>,
     /// Operation, file, and diff.
     changes: Vec<(String, String, Html)>,
     agent: Option<String>,
@@ -72,10 +93,72 @@ impl Html {
 }
 
 pub(super) fn entries(base: &str, list: &[Entry]) -> Entries {
-    Entries { base: base.to_owned(), entries: list.iter().map(|entry| entry_html(base, entry)).collect() }
+    let source = base.split('/').nth(2).unwrap_or_default();
+    let mut addresses = Addresses {
+        base: Some(base),
+        agent: &|id| Some(format!("/sessions/{source}/{}", super::html::in_address(id))),
+        picture: &mut |entry, number| Some(format!("{base}/picture/{}/{number}", entry.id)),
+    };
+    let mut entries: Vec<EntryHtml> = list.iter().map(|entry| entry_html(entry, &mut addresses)).collect();
+    fold_calls(&mut entries);
+    Entries { base: Some(base.to_owned()), entries }
 }
 
-fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
+/// Puts consecutive steps that only call tools, and change nothing, into one fold.
+fn fold_calls(entries: &mut [EntryHtml]) {
+    let mut at = 0;
+    while at < entries.len() {
+        let length = entries[at..].iter().take_while(|entry| entry.only_calls()).count();
+        let stretch = &mut entries[at..at + length];
+        let calls: Vec<&CallHtml> = stretch.iter().flat_map(|entry| entry.calls()).collect();
+        if calls.len() >= FEWEST_FOLDED {
+            let failed = calls.iter().filter(|call| call.outcome == "failed").count();
+            let took: i64 = calls.iter().filter_map(|call| call.milliseconds).sum();
+            let parts = [
+                Some(format::counted(calls.len(), "call")),
+                (failed > 0).then(|| format!("{failed} failed")),
+                (took >= 1_000).then(|| format::milliseconds(took)),
+            ];
+            let summary = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+            if let [first, .., last] = stretch {
+                (first.opens, last.closes) = (Some(summary), true);
+            }
+        }
+        at += length.max(1);
+    }
+}
+
+impl EntryHtml {
+    fn calls(&self) -> impl Iterator<Item = &CallHtml> {
+        self.blocks.iter().filter_map(|block| match block {
+            BlockHtml::Call(call) => Some(&**call),
+            BlockHtml::Prose(_)
+            | BlockHtml::Plain(_)
+            | BlockHtml::Command(_)
+            | BlockHtml::Folded { .. }
+            | BlockHtml::Picture { .. }
+            | BlockHtml::Note(_) => None,
+        })
+    }
+
+    /// Edits, questions, lists and sub-agents are what people look for: they stay in sight.
+    fn only_calls(&self) -> bool {
+        let is_plain = |call: &CallHtml| {
+            call.changes.is_empty()
+                && call.steps.is_empty()
+                && call.questions.is_empty()
+                && call.agent.is_none()
+        };
+        self.class == "tool" && self.calls().next().is_some() && self.calls().all(is_plain)
+    }
+}
+
+/// A step of a file.
+pub(super) fn entry_alone(entry: &Entry, addresses: &mut Addresses<'_>) -> Entries {
+    Entries { base: None, entries: vec![entry_html(entry, addresses)] }
+}
+
+fn entry_html(entry: &Entry, addresses: &mut Addresses<'_>) -> EntryHtml {
     let (class, who) = match entry.kind {
         "prompt" => ("prompt", "User"),
         "answer" => ("answer", "Assistant"),
@@ -95,17 +178,22 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
     while let Some(block) = list.next() {
         match block {
             BlockView::Text { text: shown, cut } => {
-                let shown_text = shown.as_str();
+                let untagged = match class {
+                    "command" | "injected" | "notice" => untagged(shown.as_str()),
+                    _ => shown.to_string(),
+                };
+                let shown_text = untagged.as_str();
                 if shown_text.trim().is_empty() {
                     continue;
                 }
                 let note = cut.full_bytes.map(note_of_cut);
                 blocks.push(match class {
                     "answer" | "summary" | "agent" => BlockHtml::Prose(markdown(shown_text)),
+                    "command" if !shown_text.contains('\n') => BlockHtml::Command(terminal_text(shown_text)),
                     "injected" | "command" => BlockHtml::Folded {
                         class: "injected",
                         summary: first_line(shown_text),
-                        html: Html(format!("<pre>{}</pre>", text(shown_text))),
+                        html: Html(format!("<pre>{}</pre>", terminal_text(shown_text))),
                     },
                     _ => BlockHtml::Plain(text(shown_text)),
                 });
@@ -127,12 +215,10 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
                 if let Some(path) = path {
                     text.push_str(&format!(", {path}"));
                 }
-                blocks.push(match *bytes {
-                    0 => BlockHtml::Note(text),
-                    _ => BlockHtml::Picture {
-                        address: format!("{base}/picture/{}/{pictures}", entry.id),
-                        text,
-                    },
+                let address = if *bytes > 0 { (addresses.picture)(entry, pictures) } else { None };
+                blocks.push(match address {
+                    None => BlockHtml::Note(text),
+                    Some(address) => BlockHtml::Picture { address, text },
                 });
                 pictures += 1;
             }
@@ -142,7 +228,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             }
             BlockView::ToolCall { .. } => {
                 let result = list.next_if(|next| matches!(next, BlockView::ToolResult { .. }));
-                if let Some(call) = call_html(base, entry, calls, block, result) {
+                if let Some(call) = call_html(addresses, entry, calls, block, result) {
                     blocks.push(BlockHtml::Call(Box::new(call)));
                 }
                 calls += 1;
@@ -150,12 +236,23 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             BlockView::ToolResult { output, .. } => blocks.push(BlockHtml::Folded {
                 class: "result",
                 summary: format!("Result: {}", first_line(output.as_str())),
-                html: Html(format!("<pre>{}</pre>", text(output.as_str()))),
+                html: Html(format!("<pre>{}</pre>", terminal_text(output.as_str()))),
             }),
         }
     }
     if blocks.is_empty() {
         blocks.push(BlockHtml::Note("no content".into()));
+    }
+    let mut marks = if entry.copied { vec!["copy".to_owned()] } else { Vec::new() };
+    if let Some(arranged) = &entry.arrangement {
+        marks.extend(arranged.starred.then(|| "★".to_owned()));
+        marks.extend(arranged.name.as_ref().map(ToString::to_string));
+        marks.extend(arranged.tags.iter().map(|tag| format!("#{tag}")));
+        blocks.extend(arranged.note.as_ref().map(|note| BlockHtml::Folded {
+            class: "thinking",
+            summary: format!("Note: {}", first_line(note.as_str())),
+            html: markdown(note.as_str()),
+        }));
     }
     EntryHtml {
         id: entry.id.clone(),
@@ -168,7 +265,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             (at, shown)
         }),
         model: entry.model.clone().filter(|_| class == "answer" || class == "tool"),
-        marks: if entry.copied { vec!["copy".into()] } else { Vec::new() },
+        marks,
         branches: entry
             .branches
             .iter()
@@ -176,6 +273,8 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             .collect(),
         branch_count: entry.branch_count.unwrap_or(0),
         blocks,
+        opens: None,
+        closes: false,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![
                 format!("{} input", format::compact(tokens.input)),
@@ -197,7 +296,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
 }
 
 fn call_html(
-    base: &str,
+    addresses: &Addresses<'_>,
     entry: &Entry,
     number: usize,
     call: &BlockView,
@@ -223,21 +322,20 @@ fn call_html(
         outcome: "open",
         state: None,
         took: None,
+        milliseconds: None,
         open: false,
-        files: files.iter().map(describe_file).collect(),
+        files: files.iter().map(|file| describe_file(file, addresses.base.is_some())).collect(),
         steps: steps(input.value()),
+        questions: questions(input.value()),
         changes: changes
             .iter()
             .map(|change| {
                 let mut diff = String::new();
-                code::push_diff(&mut diff, change.diff.as_str());
+                push_diff(&mut diff, change.diff.as_str());
                 (change.operation.replace('_', " "), change.path.to_string(), Html(diff))
             })
             .collect(),
-        agent: agent_session_id.as_ref().map(|id| {
-            let source = base.split('/').nth(2).unwrap_or_default();
-            format!("/sessions/{source}/{}", super::html::in_address(id))
-        }),
+        agent: agent_session_id.as_deref().and_then(addresses.agent),
         input: Html::default(),
         output: None,
         whole: None,
@@ -249,7 +347,8 @@ fn call_html(
     let lines: usize = changes.iter().map(|change| change.diff.as_str().lines().count()).sum();
     html.open = (1..=OPEN_LINES).contains(&lines);
     // Input with a special rendering needs no JSON.
-    if html.steps.is_empty() && html.changes.is_empty() {
+    html.open |= !html.questions.is_empty();
+    if html.steps.is_empty() && html.changes.is_empty() && html.questions.is_empty() {
         html.input = input_html(kind, title.as_str(), input.value());
     }
     if let Some(BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. }) = result {
@@ -261,12 +360,13 @@ fn call_html(
             (None, None) => ("done", None),
         };
         html.took = duration_ms.map(format::milliseconds);
+        html.milliseconds = *duration_ms;
         if !output.as_str().is_empty() {
-            html.output = Some(text(output.as_str()));
+            html.output = Some(terminal_text(output.as_str()));
         }
-        html.whole = cut
-            .full_bytes
-            .map(|bytes| (format!("{base}/output/{}/{number}", entry.id), format::size(bytes as i64)));
+        html.whole = addresses.base.zip(cut.full_bytes).map(|(base, bytes)| {
+            (format!("{base}/output/{}/{number}", entry.id), format::size(bytes as i64))
+        });
     }
     Some(html)
 }
@@ -294,14 +394,15 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
     }
 }
 
-fn describe_file(file: &FileView) -> (&'static str, String, String, String) {
+fn describe_file(file: &FileView, has_lineage: bool) -> (&'static str, String, String, Option<String>) {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
         Some([start, end]) => format!("lines {start}–{end}"),
         None => String::new(),
     };
     let at = if file.after.is_some() { lines(&file.after) } else { lines(&file.before) };
-    let address = format!("/lineage?file={}", super::html::in_address(file.path.as_str()));
+    let address =
+        has_lineage.then(|| format!("/lineage?file={}", super::html::in_address(file.path.as_str())));
     (file.operation, file.path.to_string(), at, address)
 }
 
@@ -330,6 +431,25 @@ fn step(entry: &Value) -> Option<(&'static str, &'static str, String)> {
     Some((name, mark, text.to_owned()))
 }
 
+/// Questions to the person: a list in an input whose entries have a question and options.
+fn questions(input: &Value) -> Vec<(String, Vec<(String, String)>)> {
+    let Some(list) = input.get("questions").and_then(Value::as_array) else { return Vec::new() };
+    let read: Option<Vec<_>> = list.iter().map(question).collect();
+    read.unwrap_or_default()
+}
+
+fn question(entry: &Value) -> Option<(String, Vec<(String, String)>)> {
+    let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
+    let options = entry.get("options").and_then(Value::as_array)?.iter();
+    let options = options.map(|option| match option.as_str() {
+        Some(label) => Some((label.to_owned(), String::new())),
+        None => Some((text(option, "label")?, text(option, "description").unwrap_or_default())),
+    });
+    Some((text(entry, "question")?, options.collect::<Option<_>>()?))
+}
+
+/// Calls in a row that are folded into one line.
+const FEWEST_FOLDED: usize = 3;
 /// Lines of a diff shown without unfolding.
 const OPEN_LINES: usize = 40;
 

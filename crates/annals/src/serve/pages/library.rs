@@ -8,8 +8,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
+use super::diff::push_diff;
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, code, render};
+use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
@@ -177,7 +178,7 @@ fn item_page(item: &LibraryItem, versions: &[ItemVersion], theme: Theme) -> Item
         // The first version has no diff: it is shown in full.
         match version.version == 1 {
             true => diff = text(version.diff.as_str()).0,
-            false => code::push_diff(&mut diff, version.diff.as_str()),
+            false => push_diff(&mut diff, version.diff.as_str()),
         }
         VersionHtml {
             number: version.version,

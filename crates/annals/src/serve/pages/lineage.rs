@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 
 use super::html::{Html, in_address, text};
-use super::plot::{Bar, Unit, stacked_bars};
+use super::plot::{Bar, Series, Unit, stacked_bars};
 use super::{Frame, Theme, html_response};
 use crate::serve::App;
 use crate::serve::access::Caller;
@@ -36,7 +36,7 @@ struct LineagePage {
 struct FilesPage {
     frame: Frame,
     plot: Option<Html>,
-    legend: Vec<String>,
+    legend: Vec<Series>,
     rows: Vec<FileRow>,
     more: Option<String>,
 }
@@ -85,7 +85,7 @@ pub(super) async fn page(
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let request = parameters.read()?;
+    let request = parameters.of_form().read()?;
     let rendered = with_view(app, caller, move |view| {
         let page = match &request {
             LineageRequest::List(page) => {
@@ -108,7 +108,7 @@ pub(super) async fn page(
     });
     Ok(match rendered.await? {
         Some((status, html)) => html_response(status, html),
-        None => Refusal::not_found("not found").hint("/lineage lists the files").into_response(),
+        None => Refusal::not_found("not found").hint("/files lists the files").into_response(),
     })
 }
 
@@ -126,13 +126,15 @@ fn files_page(list: &FileList, written: &WrittenByMonth, theme: Theme) -> FilesP
         .iter()
         .map(|(month, lines)| Bar {
             label: month.clone(),
+            tick: month.clone(),
             href: format!("/sessions?since={month}-01&until={}", format::month_after(month)),
             parts: lines.iter().map(|lines| *lines as f64).collect(),
         })
         .collect();
-    let plot = (!bars.is_empty()).then(|| {
-        stacked_bars(&bars, &written.models, Unit::Lines, "Lines written by sessions, by month and model")
-    });
+    let models = written.models.iter().enumerate();
+    let legend: Vec<Series> = models.map(|(number, model)| Series::numbered(number, model.clone())).collect();
+    let plot = (!bars.is_empty())
+        .then(|| stacked_bars(&bars, &legend, Unit::Lines, "Lines written by sessions, by month and model"));
     let rows = list.files.iter().map(|file| {
         let path = file.file.as_str();
         let name = path.strip_prefix(file.folder.as_str().trim_end_matches('/')).unwrap_or(path);
@@ -147,11 +149,11 @@ fn files_page(list: &FileList, written: &WrittenByMonth, theme: Theme) -> FilesP
         }
     });
     FilesPage {
-        frame: Frame::new("/sessions", "Files", theme),
+        frame: Frame::new("/files", "Files", theme),
         plot,
-        legend: written.models.clone(),
+        legend,
         rows: rows.collect(),
-        more: list.next_cursor.as_ref().map(|cursor| format!("/lineage?cursor={}", in_address(cursor))),
+        more: list.next_cursor.as_ref().map(|cursor| format!("/files?cursor={}", in_address(cursor))),
     }
 }
 
@@ -167,7 +169,7 @@ fn unseen_page(unseen: &UnseenFile, theme: Theme) -> UnseenPage {
         after: shown(&edit.after),
     });
     UnseenPage {
-        frame: Frame::new("/sessions", name.clone(), theme),
+        frame: Frame::new("/files", name.clone(), theme),
         name,
         file,
         reason: unseen.reason(),
@@ -208,7 +210,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage
         Stretch { grade: span.grade, origin: origin.map(describe_origin), lines: numbered.collect() }
     });
     LineagePage {
-        frame: Frame::new("/sessions", name.clone(), theme),
+        frame: Frame::new("/files", name.clone(), theme),
         name,
         search: in_address(&format!("file:\"{file}\"")),
         file,
@@ -225,7 +227,7 @@ fn describe_origin(origin: &Origin) -> (String, String, String, String) {
         in_address(&origin.session_id),
         in_address(&origin.message_id)
     );
-    let title = origin.title.as_ref().map_or("untitled".to_owned(), ToString::to_string);
+    let title = origin.heading().map_or("untitled".to_owned(), ToString::to_string);
     let prompt = origin.prompt.as_ref().map_or(String::new(), ToString::to_string);
     let when = origin.at.as_deref().map_or(String::new(), format::minute);
     let model = origin.model.clone().unwrap_or_default();

@@ -1,14 +1,25 @@
 //! The web pages: rendered from templates inside the program; they load nothing from elsewhere.
 
+mod ansi;
+mod arrange;
 mod assets;
+mod assistant;
 mod audit;
+mod charts;
 mod code;
+mod diff;
 mod entries;
+mod export;
+mod filters;
+mod gaps;
 mod home;
 mod html;
+mod icons;
+mod insights;
 mod library;
 mod lineage;
 mod markdown;
+mod palette;
 mod paste;
 mod plot;
 mod rows;
@@ -16,7 +27,10 @@ mod search;
 mod secrets;
 mod session;
 mod sessions;
+mod settings;
+mod tagged;
 mod tools;
+mod trace;
 mod usage;
 
 use std::sync::Arc;
@@ -34,14 +48,16 @@ use super::access::Caller;
 use super::answer::{Refusal, with_view};
 use crate::view::View;
 use annals_core::Result;
+use filters::Filters;
 
 pub(super) use assets::is_asset;
+pub use export::{IndexLine, SessionDocument, write_index, write_session};
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(home::page))
         .route("/sessions", get(sessions::page))
-        .route("/sessions/{source}/{session_id}", get(session::page))
+        .route("/sessions/{source}/{session_id}", get(session::page).post(arrange::session))
         .route("/sessions/{source}/{session_id}/steps", get(session::steps))
         .route("/sessions/{source}/{session_id}/outline", get(session::outline))
         .route("/sessions/{source}/{session_id}/markdown", get(session::markdown))
@@ -49,14 +65,20 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/sessions/{source}/{session_id}/raw/{key}", get(session::raw))
         .route("/sessions/{source}/{session_id}/output/{key}/{number}", get(session::output))
         .route("/sessions/{source}/{session_id}/picture/{key}/{number}", get(session::picture))
-        .route("/search", get(search::page))
+        .route("/search", get(search::page).post(arrange::search))
         .route("/tools", get(tools::page))
         .route("/usage", get(usage::page))
+        .route("/usage/csv", get(usage::csv))
         .route("/library", get(library::page))
         .route("/library/item", get(library::item))
+        .route("/files", get(lineage::page))
         .route("/lineage", get(lineage::page))
+        .route("/insights", get(insights::page))
         .route("/audit", get(audit::page))
         .route("/secrets", get(secrets::page))
+        .route("/gaps", get(gaps::page))
+        .route("/settings", get(settings::page))
+        .route("/palette", get(palette::answer))
         .route("/assets/{key}", get(assets::asset))
 }
 
@@ -75,6 +97,7 @@ struct Frame {
     theme: &'static str,
     styles: &'static str,
     script: &'static str,
+    filters: Filters,
 }
 
 impl Frame {
@@ -85,21 +108,53 @@ impl Frame {
             theme: theme.name,
             styles: assets::styles_address(),
             script: assets::script_address(),
+            filters: Filters::default(),
         }
     }
 
-    fn parts(&self) -> [(&'static str, &'static str); 8] {
-        [
-            ("/", "Home"),
-            ("/sessions", "Sessions"),
-            ("/search", "Search"),
-            ("/tools", "Tools"),
-            ("/usage", "Usage"),
-            ("/library", "Library"),
-            ("/audit", "Audit"),
-            ("/secrets", "Secrets"),
-        ]
+    /// The pages that share filters keep those of this page in the addresses of the menu.
+    fn with_filters(mut self, filters: &Filters) -> Frame {
+        self.filters = filters.clone();
+        self
     }
+
+    fn menu(&self) -> Vec<MenuEntry> {
+        let entries = [
+            ("/", "Home", "home"),
+            ("/sessions", "Sessions", "sessions"),
+            ("/search", "Search", "search"),
+            ("/files", "Files", "files"),
+            ("/usage", "Usage", "usage"),
+            ("/tools", "Tools", "tools"),
+            ("/insights", "Insights", "insights"),
+            ("/library", "Library", "library"),
+            ("/audit", "Trust", "trust"),
+            ("/settings", "Settings", "settings"),
+        ];
+        entries
+            .map(|(path, name, icon)| MenuEntry {
+                address: if FILTERED.contains(&path) {
+                    self.filters.address(path, &[])
+                } else {
+                    path.to_owned()
+                },
+                name,
+                icon: icons::icon(icon),
+                is_here: path == self.place,
+            })
+            .into()
+    }
+}
+
+/// Pages that have the bar of filters.
+const FILTERED: [&str; 4] = ["/sessions", "/usage", "/tools", "/insights"];
+
+/// A link of the menu.
+struct MenuEntry {
+    address: String,
+    name: &'static str,
+    icon: html::Html,
+    is_here: bool,
 }
 
 /// The user's theme.

@@ -1,4 +1,4 @@
-//! A conversation as Markdown: quoted prompts, answers, and short forms of tool calls.
+//! A conversation as Markdown: quoted prompts, answers, edits, and short forms of other tool calls.
 
 use crate::view::{BlockView, Entry};
 
@@ -23,14 +23,22 @@ pub(super) fn push_entry(out: &mut String, entry: &Entry) {
             BlockView::Image { media_type, .. } => out.push_str(&format!("\n(image, {media_type})\n")),
             BlockView::Attachment { name } => out.push_str(&format!("\n(attachment: {name})\n")),
             BlockView::Event { name, text } => out.push_str(&format!("\n({name} {text})\n")),
-            BlockView::ToolCall { name, title, .. } => {
+            BlockView::ToolCall { name, title, changes, .. } => {
                 out.push_str(&format!("\n**{name}** {}\n", inline_code(title.as_str())));
+                for change in changes {
+                    out.push_str(&format!(
+                        "\n{} {}\n",
+                        change.operation.replace('_', " "),
+                        inline_code(change.path.as_str())
+                    ));
+                    push_fenced(out, "diff", change.diff.as_str(), usize::MAX);
+                }
             }
             BlockView::ToolResult { output, exit_code, .. } => {
                 if let Some(code) = exit_code.filter(|code| *code != 0) {
                     out.push_str(&format!("\nexit {code}\n"));
                 }
-                push_fenced(out, output.as_str());
+                push_fenced(out, "", output.as_str(), OUTPUT);
             }
         }
     }
@@ -42,15 +50,15 @@ fn inline_code(text: &str) -> String {
 }
 
 /// Uses a fence longer than any in the text.
-fn push_fenced(out: &mut String, text: &str) {
+fn push_fenced(out: &mut String, language: &str, text: &str, most: usize) {
     if text.trim().is_empty() {
         return;
     }
-    let short: String = text.chars().take(OUTPUT).collect();
+    let short: String = text.chars().take(most).collect();
     let mut fence = String::from("```");
     while short.contains(&fence) {
         fence.push('`');
     }
     let more = if short.len() < text.len() { "\n…" } else { "" };
-    out.push_str(&format!("\n{fence}\n{}{more}\n{fence}\n", short.trim_end()));
+    out.push_str(&format!("\n{fence}{language}\n{}{more}\n{fence}\n", short.trim_end()));
 }

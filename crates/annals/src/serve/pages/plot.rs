@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use super::html::{Html, escaped};
-use crate::view::format;
+use crate::view::{WeekHours, format};
 
 /// A day and its activity.
 pub(super) struct HeatDay {
     /// Days since 1970.
     pub day: i64,
     pub date: String,
+    /// In whole units: messages, or cents.
     pub amount: i64,
+    /// As people read it.
+    pub shown: String,
 }
 
 const CELL: i64 = 13;
@@ -58,7 +61,7 @@ pub(super) fn heat_map(days: &[HeatDay], what: &str) -> Html {
             x + inset,
             y + inset
         );
-        let title = format!("{}: {} {what}", day.date, format::number(day.amount));
+        let title = format!("{}: {}", day.date, day.shown);
         if day.amount == 0 {
             let _ = write!(svg, "<g><title>{}</title>{cell}</g>", escaped(&title));
         } else {
@@ -75,6 +78,45 @@ pub(super) fn heat_map(days: &[HeatDay], what: &str) -> Html {
     Html(svg)
 }
 
+/// Hours of the week, Monday at the top, from midnight to midnight; more is darker and larger.
+pub(super) fn hour_map(hours: &WeekHours, what: &str) -> Html {
+    let (left, top, wide) = (34, 18, 26);
+    let (width, height) = (left + 24 * wide + 4, top + 7 * wide / 2 + 4);
+    let row_height = wide / 2;
+    let mut svg = format!(
+        "<svg class=\"heat hours\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"{} by hour of the week\">",
+        escaped(what)
+    );
+    for hour in (0..24).step_by(3) {
+        let _ = write!(svg, "<text x=\"{}\" y=\"11\">{hour}</text>", left + hour * wide);
+    }
+    let most = hours.iter().flatten().copied().max().unwrap_or(0).max(1);
+    for (row, (name, day)) in WEEKDAYS.iter().zip(hours).enumerate() {
+        let y = top + row as i64 * row_height;
+        let _ = write!(svg, "<text x=\"0\" y=\"{}\">{name}</text>", y + 10);
+        for (hour, count) in day.iter().enumerate() {
+            // The root shows differences among small counts.
+            let level =
+                if *count == 0 { 0 } else { 1 + ((*count as f64 / most as f64).sqrt() * 3.0).round() as i64 };
+            let _ = write!(
+                svg,
+                "<g><title>{name} {hour}:00: {} {what}</title><rect class=\"l{}\" x=\"{}\" y=\"{y}\" width=\"{}\" \
+                 height=\"{}\" rx=\"2\"/></g>",
+                format::number(*count),
+                level.min(4),
+                left + hour as i64 * wide,
+                wide - 2,
+                row_height - 2
+            );
+        }
+    }
+    svg.push_str("</svg>");
+    Html(svg)
+}
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
 /// The thresholds of the four levels: quartiles of the days with activity.
 fn steps(days: &[HeatDay]) -> Vec<i64> {
     let mut amounts: Vec<i64> = days.iter().map(|day| day.amount).filter(|amount| *amount > 0).collect();
@@ -89,6 +131,8 @@ fn steps(days: &[HeatDay]) -> Vec<i64> {
 /// The bar of a day: its parts from the bottom up, in the order of the legend.
 pub(super) struct Bar {
     pub label: String,
+    /// The same, short, for the axis.
+    pub tick: String,
     pub href: String,
     pub parts: Vec<f64>,
 }
@@ -121,13 +165,31 @@ impl Unit {
 /// Number of fill styles; further series share the last one.
 pub(super) const FILLS: usize = 6;
 
+/// What is stacked in bars: its name, and the class that fills it.
+#[derive(Clone)]
+pub(super) struct Series {
+    pub name: String,
+    pub class: String,
+}
+
+impl Series {
+    /// The series with this number, in the order of the legend.
+    pub(super) fn numbered(number: usize, name: String) -> Series {
+        Series { name, class: format!("f{}", number.min(FILLS - 1)) }
+    }
+}
+
+/// Room for bars.
+const WIDTH: f64 = 900.0;
+
 /// Bars over days with an axis; each bar links to what it represents.
-pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &str) -> Html {
+pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &str) -> Html {
     let highest = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
     let (top_value, ticks) = axis(highest);
     let (left, top, plot_height) = (64.0, 22.0, 180.0);
-    let step = (900.0 / bars.len().max(1) as f64).clamp(4.0, 48.0);
-    let width = left + step * bars.len() as f64 + 8.0;
+    let step = (WIDTH / bars.len().max(1) as f64).clamp(4.0, 48.0);
+    // Few bars do not make a plot narrow: it is scaled to the page.
+    let width = left + (step * bars.len() as f64).max(WIDTH) + 8.0;
     let height = top + plot_height + 26.0;
     let mut svg = format!(
         "<svg class=\"bars\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
@@ -152,7 +214,7 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &s
         let x = left + step * number as f64;
         let total: f64 = bar.parts.iter().sum();
         if number % every == 0 {
-            let short = bar.label.get(5..).unwrap_or(&bar.label);
+            let short = &bar.tick;
             let y = top + plot_height + 16.0;
             let _ = write!(svg, "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(short));
         }
@@ -160,8 +222,8 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &s
             continue;
         }
         let mut title = format!("{}: {} {}", bar.label, unit.write(total), unit.name());
-        for (name, part) in series.iter().zip(&bar.parts).filter(|(_, part)| **part > 0.0) {
-            let _ = write!(title, "\n{name}: {}", unit.write(*part));
+        for (series, part) in series.iter().zip(&bar.parts).filter(|(_, part)| **part > 0.0) {
+            let _ = write!(title, "\n{}: {}", series.name, unit.write(*part));
         }
         let _ = write!(
             svg,
@@ -171,13 +233,13 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &s
             escaped(&title)
         );
         let mut y = top + plot_height;
-        for (kind, part) in bar.parts.iter().enumerate().filter(|(_, part)| **part > 0.0) {
+        for (series, part) in series.iter().zip(&bar.parts).filter(|(_, part)| **part > 0.0) {
             let tall = part / top_value * plot_height;
             y -= tall;
             let _ = write!(
                 svg,
-                "<rect class=\"f{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                kind.min(FILLS - 1),
+                "<rect class=\"{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                series.class,
                 x + step * 0.1,
                 step * 0.8,
                 tall.max(0.5)
@@ -189,7 +251,7 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &s
     Html(svg)
 }
 
-/// Hatching on top of colours, so that parts differ without colour.
+/// Hatching on top of colours, for those who force colours of their own.
 fn patterns() -> String {
     let strokes = [("M0 0L6 6", 1), ("M6 0L0 6", 2), ("M3 0V6", 3), ("M0 3H6", 4), ("M0 0L6 6M6 0L0 6", 5)];
     let mut defs = String::from("<defs>");
@@ -236,7 +298,12 @@ mod tests {
     #[test]
     fn a_year_has_a_cell_a_day() {
         let days: Vec<HeatDay> = (20_000..20_371)
-            .map(|day| HeatDay { day, date: annals_core::Time::from_day(day).date(), amount: day % 5 })
+            .map(|day| HeatDay {
+                day,
+                date: annals_core::Time::from_day(day).date(),
+                amount: day % 5,
+                shown: format!("{} messages", day % 5),
+            })
             .collect();
         let svg = heat_map(&days, "messages").0;
         assert_eq!(svg.matches("<rect").count(), 371);
@@ -246,8 +313,14 @@ mod tests {
 
     #[test]
     fn names_in_a_plot_are_text() {
-        let bars = [Bar { label: "2026-01-01".into(), href: "/x?a=1&b=\"".into(), parts: vec![1.0, 2.0] }];
-        let svg = stacked_bars(&bars, &["<b>".into(), "c".into()], Unit::Tokens, "tokens").0;
+        let bars = [Bar {
+            label: "2026-01-01".into(),
+            tick: "01-01".into(),
+            href: "/x?a=1&b=\"".into(),
+            parts: vec![1.0, 2.0],
+        }];
+        let series = [Series::numbered(0, "<b>".into()), Series::numbered(9, "c".into())];
+        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens").0;
         assert!(svg.contains("&lt;b&gt;: 1") && !svg.contains("<b>"));
         assert!(svg.contains("href=\"/x?a=1&amp;b=&quot;\""));
     }

@@ -29,6 +29,10 @@ struct SearchPage {
     error: Option<(String, String)>,
     /// Example: the query, the same for an address, and what it finds.
     examples: Vec<(&'static str, String, &'static str)>,
+    /// Saved searches: name, query for an address, and the query.
+    saved: Vec<(String, String, String)>,
+    /// What was made of the words: a text, a link, and its address.
+    notes: Vec<(String, &'static str, String)>,
     total: String,
     results: Vec<ResultHtml>,
     more: Option<String>,
@@ -143,17 +147,30 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
         ]
         .map(|(text, finds)| (text, in_address(text), finds))
         .to_vec(),
+        saved: Vec::new(),
+        notes: Vec::new(),
         total: String::new(),
         results: Vec::new(),
         more: None,
     };
     if form.q.trim().is_empty() {
+        let saved = view.saved_searches()?.into_iter();
+        page.saved = saved
+            .map(|search| {
+                let query = search.query.to_string();
+                (search.name.to_string(), in_address(&query), query)
+            })
+            .collect();
         return Ok(page);
     }
     let found = form.to_parameters().read().and_then(|query| view.search(&query));
     match found {
         Ok(found) => {
             page.total = summary(&form.q, &found);
+            page.notes = notes(form, &found);
+            if let Some(percent) = found.indexed_percent {
+                page.total.push_str(&format!(" · {percent} % indexed, newest first"));
+            }
             page.more = found.next_cursor.as_ref().map(|cursor| form.with("cursor", cursor));
             page.results = found.results.iter().map(|result| result_html(result, &form.q)).collect();
         }
@@ -210,9 +227,48 @@ fn summary(query: &str, found: &SearchAnswer) -> String {
         text.push_str(&format!(", {}", format::plural(matches, "match", "matches")));
     }
     if found.mode == "any" {
-        text.push_str(". No message contains every word; these are the closest matches.");
+        text.push_str(". These are the closest matches.");
     }
     text
+}
+
+/// The time that is preferred and the words that are replaced, each with the search without it.
+fn notes(form: &SearchForm, found: &SearchAnswer) -> Vec<(String, &'static str, String)> {
+    let mut notes = Vec::new();
+    for correction in &found.corrections {
+        let (typed, used) = (correction.typed.as_str(), correction.used.as_str());
+        let quoted = form.q.split(' ').map(|word| match word.to_lowercase() == typed {
+            true => format!("\"{word}\""),
+            false => word.to_owned(),
+        });
+        let quoted = quoted.collect::<Vec<_>>().join(" ");
+        let text = format!("No session has \u{201c}{typed}\u{201d}; showing \u{201c}{used}\u{201d}.");
+        notes.push((text, "Search as typed", form.with("q", &quoted)));
+    }
+    if let Some(time) = &found.time {
+        let [since, until] = &time.days;
+        let text = format!("Preferring \u{201c}{}\u{201d}: {since} to {until}.", time.text);
+        notes.push((text, "Any time", form.with("q", &without(&form.q, time.text.as_str()))));
+    }
+    notes
+}
+
+/// The query without these words.
+fn without(query: &str, words: &str) -> String {
+    let bare =
+        |word: &str| word.to_lowercase().trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
+    let (all, words): (Vec<&str>, Vec<&str>) =
+        (query.split_whitespace().collect(), words.split(' ').collect());
+    let at = all
+        .windows(words.len())
+        .position(|window| window.iter().map(|word| bare(word)).eq(words.iter().copied()));
+    let is_left = |number: &usize| at.is_none_or(|at| !(at..at + words.len()).contains(number));
+    all.iter()
+        .enumerate()
+        .filter(|(number, _)| is_left(number))
+        .map(|(_, word)| *word)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
@@ -234,7 +290,7 @@ fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
         result.git_branch.as_ref().map(|branch| format!("⎇ {branch}")),
         result.last_message_at.as_deref().map(format::minute),
     ];
-    let title = result.title.as_ref().map_or("Untitled", |title| title.as_str());
+    let title = result.heading().map_or("Untitled", |title| title.as_str());
     let mut title_html = String::new();
     push_text(&mut title_html, title);
     ResultHtml {
@@ -290,7 +346,14 @@ fn highlight(text: &str, highlights: &[[usize; 2]]) -> Html {
 
 #[cfg(test)]
 mod tests {
-    use super::highlight;
+    use super::{highlight, without};
+
+    #[test]
+    fn a_time_is_removed_from_a_query() {
+        assert_eq!(without("what did we fix in March?", "in march"), "what did we fix");
+        assert_eq!(without("Last week the login", "last week"), "the login");
+        assert_eq!(without("login", "last week"), "login");
+    }
 
     #[test]
     fn highlights_are_placed_by_character() {

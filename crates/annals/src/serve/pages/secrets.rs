@@ -7,14 +7,15 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::html::in_address;
+use super::html::{Html, in_address};
+use super::trace::trace_graph;
 use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
-use crate::serve::api::parameters::{Nothing, Params};
+use crate::serve::api::parameters::{MarkParameters, Params};
 use crate::serve::api::secrets::{SecretAnswer, current_results};
-use crate::view::SecretView;
 use crate::view::format;
+use crate::view::{SecretTrace, SecretView};
 
 /// Sessions listed per secret.
 const LISTED_SESSIONS: usize = 4;
@@ -23,16 +24,29 @@ const LISTED_SESSIONS: usize = 4;
 #[template(path = "secrets.html")]
 struct SecretsPage {
     frame: Frame,
+    tab: &'static str,
     looking: bool,
     done: u64,
     all: u64,
     total: String,
     looked_at: Option<(String, String)>,
     secrets: Vec<SecretLine>,
+    trace: Option<TraceHtml>,
+}
+
+/// One secret, followed.
+struct TraceHtml {
+    mark: String,
+    graph: Html,
+    /// What, and the answer.
+    facts: Vec<(&'static str, String)>,
+    revoke_at: Option<&'static str>,
 }
 
 struct SecretLine {
     mark: String,
+    /// The page that follows it.
+    address: String,
     times: String,
     first: String,
     last: String,
@@ -47,20 +61,28 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(Nothing {}): Params<Nothing>,
+    Params(parameters): Params<MarkParameters>,
 ) -> Response {
     let theme = Theme::of(&headers);
     let looking = app.clone();
     render(app, caller, move |view| {
         let run = view.last_run()?;
-        Ok(Some(secrets_page(&current_results(&looking, caller.scope, run), theme)))
+        let answer = current_results(&looking, caller.scope, run);
+        let chosen = answer.secrets.iter().find(|secret| Some(&secret.mark) == parameters.mark.as_ref());
+        let trace = match chosen {
+            Some(secret) => view.trace_secret(&secret.mark, Some(&secret.sessions))?,
+            None => None,
+        };
+        Ok(Some(secrets_page(&answer, trace.as_ref(), theme)))
     })
     .await
 }
 
-fn secrets_page(answer: &SecretAnswer, theme: Theme) -> SecretsPage {
+fn secrets_page(answer: &SecretAnswer, trace: Option<&SecretTrace>, theme: Theme) -> SecretsPage {
     SecretsPage {
-        frame: Frame::new("/secrets", "Secrets", theme),
+        trace: trace.map(traced),
+        frame: Frame::new("/audit", "Secrets", theme),
+        tab: "secrets",
         looking: answer.status == "looking",
         done: answer.sessions_looked_at,
         all: answer.session_count,
@@ -73,6 +95,34 @@ fn secrets_page(answer: &SecretAnswer, theme: Theme) -> SecretsPage {
     }
 }
 
+fn traced(trace: &SecretTrace) -> TraceHtml {
+    let minute = |at: &Option<String>| at.as_deref().map_or(String::new(), format::minute);
+    let entered = trace.entered.as_ref().map_or(String::new(), |entered| {
+        let tool = entered.tool.as_ref().map(|tool| format!(" of {tool}")).unwrap_or_default();
+        format!("{}{tool}, {}", entered.place, minute(&entered.at))
+    });
+    let sent = trace.providers.iter().map(|provider| {
+        format!("{} (first {})", provider.provider_label, minute(&provider.first_received_at))
+    });
+    let files: Vec<&str> = trace.written_files.iter().map(|file| file.as_str()).collect();
+    let machines: Vec<&str> = trace.machines.iter().map(String::as_str).collect();
+    TraceHtml {
+        mark: trace.mark.clone(),
+        graph: trace_graph(trace),
+        facts: vec![
+            ("Kind", trace.kind.clone()),
+            ("Entered by", entered),
+            ("Sent to", sent.collect::<Vec<_>>().join(", ")),
+            ("First seen", minute(&trace.first_seen_at)),
+            ("Last seen", minute(&trace.last_seen_at)),
+            ("Machines", machines.join(", ")),
+            ("Written to files", if files.is_empty() { "none known".to_owned() } else { files.join(", ") }),
+            ("In command lines", if trace.in_commands { "yes" } else { "no" }.to_owned()),
+        ],
+        revoke_at: trace.revoke_at,
+    }
+}
+
 fn line(secret: &SecretView) -> SecretLine {
     let day = |at: &Option<String>| at.as_deref().map_or(String::new(), |at| format::day(at).to_owned());
     let tools: Vec<&str> = secret.tools.iter().map(|tool| tool.as_str()).collect();
@@ -82,6 +132,7 @@ fn line(secret: &SecretView) -> SecretLine {
     });
     SecretLine {
         mark: secret.mark.clone(),
+        address: format!("/secrets?mark={}", in_address(&secret.mark)),
         times: format::number(secret.occurrences),
         first: day(&secret.first_seen_at),
         last: day(&secret.last_seen_at),

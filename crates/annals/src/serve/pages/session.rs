@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::arrange::Arranged;
 use super::entries::{Entries, entries};
+use super::filters::query_of;
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
 use super::{Frame, Theme, render};
@@ -18,14 +20,19 @@ use crate::serve::access::Caller;
 use crate::serve::answer::{Refusal, answer, with_view};
 use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
 use crate::view::format;
-use crate::view::{Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, View};
-use annals_core::Result;
+use crate::view::{Branch, Narrowing, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, View};
+use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
 /// Steps loaded at once.
 const SIZE: i64 = 40;
+/// Steps that a view looks at for one page, and those it reads at once.
+const MOST_NARROWED: i64 = 2_000;
+const STRETCH: i64 = 200;
 /// Sub-agents listed.
 const AGENTS: i64 = 30;
+/// Sessions listed beside this one.
+const BESIDE: i64 = 40;
 
 #[derive(Template)]
 #[template(path = "session.html")]
@@ -38,15 +45,26 @@ struct SessionPage {
     /// Name of the directory, and the full path for an address.
     project: Option<(String, String)>,
     branch: Option<String>,
+    /// First and last moment: for machines, and as shown without a script.
+    period: Vec<(String, String)>,
     numbers: Vec<String>,
     marks: Vec<&'static str>,
     /// Relation to this session, address, title.
     ties: Vec<(&'static str, String, String)>,
+    arranged: Arranged,
     resume: String,
     instructions: String,
     api: String,
     facts: Vec<(&'static str, String)>,
+    /// Name, address, whether it is chosen.
+    views: Vec<(&'static str, String, bool)>,
+    /// The latest sessions, beside this one on wide screens.
+    beside: Vec<SessionLine>,
+    here: String,
     query: String,
+    /// Only part of the conversation is shown; where it goes on.
+    narrowed: bool,
+    more: Option<String>,
     total: i64,
     size: i64,
     from: i64,
@@ -67,6 +85,23 @@ pub(super) struct PlaceParameters {
     q: Option<String>,
     /// A step of the branch to show
     branch: Option<String>,
+    /// What to show: prompts, edits or failures; everything if missing
+    view: Option<String>,
+}
+
+/// Views of a conversation, as in the address and as people call them.
+const VIEWS: [(&str, &str, Narrowing); 4] = [
+    ("", "All", Narrowing::All),
+    ("prompts", "Prompts and answers", Narrowing::Prompts),
+    ("edits", "Edits", Narrowing::Edits),
+    ("failures", "Failures", Narrowing::Failures),
+];
+
+fn narrowing_of(name: Option<&str>) -> Result<Narrowing> {
+    let found = VIEWS.into_iter().find(|(known, ..)| *known == name.unwrap_or_default());
+    found
+        .map(|(.., narrowing)| narrowing)
+        .ok_or_else(|| Error::bad_request("invalid value of `view`").hint("use prompts, edits or failures"))
 }
 
 pub(super) async fn page(
@@ -107,10 +142,27 @@ fn session_page(
         Some(id) => view.step_of(session, &branch, id)?.unwrap_or(0),
         None => place.from.unwrap_or(0),
     };
-    let from = step.clamp(0, (total - 1).max(0)) / SIZE * SIZE;
+    let narrowing = narrowing_of(place.view.as_deref())?;
+    let narrowed = narrowing != Narrowing::All;
+    let step = step.clamp(0, (total - 1).max(0));
+    let from = if narrowed { step } else { step / SIZE * SIZE };
     let base = address(session);
     let line = SessionLine::of(session);
-    let shown = steps_html(view, session, &branch, from)?.render();
+    let view_address = |name: &str, from: &str| {
+        let pairs = [("branch", place.branch.as_deref().unwrap_or_default()), ("view", name), ("from", from)];
+        format!("{base}{}", query_of(pairs.into_iter()))
+    };
+    let mut more = None;
+    let shown = if narrowed {
+        let (entries, next) = narrowed_html(view, session, &branch, from, narrowing)?;
+        let name = place.view.as_deref().unwrap_or_default();
+        more = next.filter(|next| *next < total).map(|next| view_address(name, &next.to_string()));
+        entries.render()
+    } else {
+        steps_html(view, session, &branch, from)?.render()
+    };
+    let recent =
+        SessionQuery { page: Paging { limit: BESIDE, cursor: None }, brief: true, ..SessionQuery::default() };
     let label = session.provider_label;
     Ok(SessionPage {
         frame: Frame::new("/sessions", title(session), theme),
@@ -119,9 +171,11 @@ fn session_page(
         title: title(session),
         project: line.project.map(|(name, whole)| (name, in_address(&whole))),
         branch: line.branch,
+        period: period(session),
         numbers: numbers(session),
         marks: line.marks,
         ties: ties(view, session)?,
+        arranged: Arranged::of(session),
         resume: session.resume_command.clone(),
         instructions: instructions(session),
         api: format!(
@@ -130,7 +184,12 @@ fn session_page(
             in_address(&session.session_id)
         ),
         facts: facts(session),
-        query: place.q.unwrap_or_default(),
+        views: VIEWS.map(|(name, label, known)| (label, view_address(name, ""), known == narrowing)).to_vec(),
+        beside: view.sessions(&recent)?.sessions.iter().map(SessionLine::of).collect(),
+        here: base.clone(),
+        query: place.q.clone().unwrap_or_default(),
+        narrowed,
+        more,
         total,
         size: SIZE,
         from,
@@ -139,10 +198,32 @@ fn session_page(
             Branch::All => "?branch=all".into(),
             Branch::Through(id) => format!("?branch={}", in_address(id)),
         },
-        chunks: (0..total).step_by(SIZE as usize).collect(),
-        entries: Html(shown.map_err(|_| annals_core::Error::new("cannot render the page"))?),
+        chunks: if narrowed { Vec::new() } else { (0..total).step_by(SIZE as usize).collect() },
+        entries: Html(shown.map_err(|_| Error::new("cannot render the page"))?),
         base,
     })
+}
+
+/// The steps of a view from a number on, and the step after the last one that was looked at.
+fn narrowed_html(
+    view: &View<'_>,
+    session: &SessionView,
+    branch: &Branch,
+    from: i64,
+    narrowing: Narrowing,
+) -> Result<(Entries, Option<i64>)> {
+    let mut kept = Vec::new();
+    let mut next = from;
+    while (kept.len() as i64) < SIZE && next < from + MOST_NARROWED {
+        let page = view.steps_from(session, branch, next, STRETCH)?;
+        let count = page.messages.len() as i64;
+        kept.extend(page.messages.into_iter().filter_map(|entry| narrowing.narrow(entry)));
+        next += count;
+        if count < STRETCH {
+            return Ok((entries(&address(session), &kept), None));
+        }
+    }
+    Ok((entries(&address(session), &kept), Some(next)))
 }
 
 fn steps_html(view: &View<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
@@ -150,14 +231,27 @@ fn steps_html(view: &View<'_>, session: &SessionView, branch: &Branch, from: i64
     Ok(entries(&address(session), &page.messages))
 }
 
-fn numbers(session: &SessionView) -> Vec<String> {
-    let mut numbers = Vec::new();
+/// The first and the last moment, each as in its data and to the minute.
+fn period(session: &SessionView) -> Vec<(String, String)> {
+    let moments = [&session.first_message_at, &session.last_message_at].into_iter().flatten();
+    moments.map(|at| (at.clone(), format!("{} UTC", format::minute(at)))).collect()
+}
+
+/// The numbers after the period as text, where no script shows it in local time.
+pub(super) fn dated_numbers(session: &SessionView) -> Vec<String> {
+    let mut lines = Vec::new();
     if let (Some(first), Some(last)) = (&session.first_message_at, &session.last_message_at) {
         let (first, last) = (format::minute(first), format::minute(last));
         let same_day = format::day(&first) == format::day(&last);
         let end = if same_day { last.get(11..).unwrap_or(&last) } else { &last };
-        numbers.push(format!("{first} – {end} UTC"));
+        lines.push(format!("{first} – {end} UTC"));
     }
+    lines.extend(numbers(session));
+    lines
+}
+
+fn numbers(session: &SessionView) -> Vec<String> {
+    let mut numbers = Vec::new();
     if !session.models.is_empty() {
         numbers.push(session.models.join(", "));
     }
@@ -222,12 +316,13 @@ fn instructions(session: &SessionView) -> String {
     address
 }
 
-fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
+pub(super) fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
     let shown = |text: &Option<annals_core::Shown>| text.as_ref().map(ToString::to_string);
     let entrypoints: Vec<&str> = session.entrypoints.iter().map(annals_core::Shown::as_str).collect();
     let tokens = &session.tokens;
     let facts = [
         ("id", Some(session.session_id.clone())),
+        ("client's title", shown(&session.title).filter(|_| session.name.is_some())),
         ("directory", shown(&session.cwd)),
         ("client", shown(&session.client_version)),
         ("started from", Some(entrypoints.join(", ")).filter(|text| !text.is_empty())),
@@ -280,6 +375,8 @@ struct PromptHtml {
     seq: i64,
     at: Option<(String, String)>,
     text: Html,
+    /// What the responses to it used.
+    spent: Option<String>,
 }
 
 /// The prompts of a session, as a fragment of the page.
@@ -302,6 +399,10 @@ pub(super) async fn outline(
                 (at, shown)
             }),
             text: text(prompt.text.as_str()),
+            spent: (prompt.tokens > 0).then(|| {
+                let tokens = format!("{} tokens", format::compact(prompt.tokens));
+                prompt.cost_usd.map_or(tokens.clone(), |cost| format!("{tokens} · {}", format::money(cost)))
+            }),
         });
         Ok(Some(OutlinePiece {
             base: address(&session),
@@ -451,10 +552,11 @@ pub(super) async fn markdown(
     let found = with_view(app, caller, move |view| {
         let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let mut out = format!("# {}\n\n", title(&session));
-        for line in numbers(&session) {
+        for line in dated_numbers(&session) {
             out.push_str(&format!("- {line}\n"));
         }
-        view.transcript(&session, TranscriptQuery::default(), &mut |entry| {
+        let query = TranscriptQuery { changes: true, ..TranscriptQuery::default() };
+        view.transcript(&session, query, &mut |entry| {
             super::paste::push_entry(&mut out, &entry);
             Ok(())
         })?;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 
+use super::filters::{Bar, Filtered, Filters};
 use super::html::in_address;
 use super::{Frame, Theme, plot, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{Params, check_source, days_of};
+use crate::serve::api::parameters::Nothing;
 use crate::view::format;
 use crate::view::{ToolAnalytics, ToolsQuery, View, find_source, source_labels};
-use annals_core::{Result, Shown};
+use annals_core::Result;
 
 /// Rows in each list.
 const TOP: usize = 20;
@@ -25,14 +25,9 @@ const TOP: usize = 20;
 #[template(path = "tools.html")]
 struct ToolsPage {
     frame: Frame,
-    ranges: Vec<(&'static str, String, bool)>,
-    providers: Vec<(&'static str, String, bool)>,
-    days: String,
-    source: String,
-    project: String,
-    projects: Vec<Shown>,
+    bar: Bar,
     numbers: String,
-    tools: Vec<i64>,
+    is_empty: bool,
     lists: Vec<List>,
 }
 
@@ -51,76 +46,29 @@ struct Line {
     count: String,
     share: i64,
     failed: String,
+    /// The share of calls that failed.
+    rate: String,
     failed_share: i64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Parameters {
-    days: String,
-    source: String,
-    project: String,
-}
-
-impl Parameters {
-    fn with(&self, name: &str, value: &str) -> String {
-        let mut pairs = Vec::new();
-        for (known, before) in [("days", &self.days), ("source", &self.source), ("project", &self.project)] {
-            let value = if known == name { value } else { before };
-            if !value.is_empty() {
-                pairs.push(format!("{known}={}", in_address(value)));
-            }
-        }
-        format!("/tools?{}", pairs.join("&"))
-    }
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
+    Filtered(filters, Nothing {}): Filtered<Nothing>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let non_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let days = days_of(non_empty(&parameters.days).as_deref())?;
-    check_source(non_empty(&parameters.source).as_deref())?;
-    Ok(render(app, caller, move |view| tools_page(view, &parameters, days, theme).map(Some)).await)
+    let filters = filters.or_days("30");
+    Ok(render(app, caller, move |view| tools_page(view, &filters, theme).map(Some)).await)
 }
 
-fn tools_page(
-    view: &View<'_>,
-    parameters: &Parameters,
-    days: Option<i64>,
-    theme: Theme,
-) -> Result<ToolsPage> {
-    let mut sums = Sums::default();
-    for (name, _) in
-        source_labels().filter(|(name, _)| parameters.source.is_empty() || *name == parameters.source)
-    {
-        let Some(source) = find_source(name) else { continue };
-        let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
-        let query = ToolsQuery { source, days, project };
-        sums.add(&view.tools(&query)?);
-    }
-    let days_value = days.map_or("all".to_owned(), |days| days.to_string());
-    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all time", "all")];
-    let mut providers = vec![("All", parameters.with("source", ""), parameters.source.is_empty())];
-    for (source, label) in source_labels() {
-        providers.push((label, parameters.with("source", source), parameters.source == source));
-    }
+fn tools_page(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<ToolsPage> {
+    let sums = sums(view, filters)?;
     let search =
         |filter: &str, word: &str| format!("/search?q={}", in_address(&format!("{filter}{}", quote(word))));
     Ok(ToolsPage {
-        frame: Frame::new("/tools", "Tools", theme),
-        ranges: ranges
-            .map(|(name, value)| (name, parameters.with("days", value), value == days_value))
-            .to_vec(),
-        providers,
-        days: days_value,
-        source: parameters.source.clone(),
-        project: parameters.project.clone(),
-        projects: view.choices()?.projects,
+        frame: Frame::new("/tools", "Tools", theme).with_filters(filters),
+        bar: Bar::of(view, "/tools", filters, &["project", "machine"])?,
         numbers: format!(
             "{} in {}, {} failed ({:.1} %)",
             format::counted(sums.calls, "call"),
@@ -128,7 +76,7 @@ fn tools_page(
             format::number(sums.failed),
             100.0 * sums.failed as f64 / sums.calls.max(1) as f64
         ),
-        tools: sums.tools.values().map(|(count, _)| *count).collect(),
+        is_empty: sums.tools.is_empty(),
         lists: vec![
             list("Calls by tool", "tool", "calls", &sums.tools, true, &|name| search("tool:", name)),
             list("Commands", "command", "count", &sums.commands, false, &|name| {
@@ -140,16 +88,37 @@ fn tools_page(
     })
 }
 
+/// Calls of the assistants and the period that the bar says.
+pub(super) fn sums(view: &View<'_>, filters: &Filters) -> Result<Sums> {
+    let mut sums = Sums::default();
+    let period = filters.period()?;
+    let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    for (name, _) in source_labels().filter(|(name, _)| filters.source.is_empty() || *name == filters.source)
+    {
+        let Some(source) = find_source(name) else { continue };
+        let query = ToolsQuery {
+            source,
+            days: None,
+            since: period.since,
+            until: period.until,
+            machine: text(&filters.machine),
+            project: text(&filters.project),
+        };
+        sums.add(&view.tools(&query)?);
+    }
+    Ok(sums)
+}
+
 /// Counts by name, with failures if known.
-type Counts = BTreeMap<String, (i64, i64)>;
+pub(super) type Counts = BTreeMap<String, (i64, i64)>;
 
 /// Totals of the selected sources.
 #[derive(Default)]
-struct Sums {
+pub(super) struct Sums {
     sessions: i64,
-    calls: i64,
-    failed: i64,
-    tools: Counts,
+    pub calls: i64,
+    pub failed: i64,
+    pub tools: Counts,
     commands: Counts,
     read: Counts,
     written: Counts,
@@ -197,6 +166,7 @@ fn list(
         count: format::number(*count),
         share: plot::share(*count, most),
         failed: format::number(*failed),
+        rate: format::percent(*failed as f64 / (*count).max(1) as f64),
         failed_share: if failures { plot::share(*failed, most) } else { 0 },
     });
     List { title, what, unit, failures, lines: lines.collect() }

@@ -1,53 +1,59 @@
-//! The usage page: tokens and cost by day, model and project; every bar links to its sessions.
+//! The usage page: tokens and cost over a period and by model, project and assistant; every bar links to its sessions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::html::{Html, in_address};
-use super::plot::{Bar, FILLS, Unit, stacked_bars};
+use super::charts::{Figure, Figures, usage_figures};
+use super::filters::{Bar, Filtered, Filters, Period};
+use super::plot::Series;
 use super::{Frame, Theme, plot, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
-use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{Params, check_source, days_of};
+use crate::serve::answer::{Answered, Refusal, with_view};
 use crate::view::format;
-use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, View, source_labels};
-use annals_core::{Result, Time};
-use annals_store::{ResponseFilter, UsageBy};
+use crate::view::{Paging, UsageQuery, UsageReport, UsageRow, View, source_labels};
+use annals_core::{Error, Result, Time};
+use annals_store::UsageBy;
 
-/// Rows in each table.
-const LINES: i64 = 25;
-/// Most days in a plot: a bar must be wide enough to click.
-const WIDEST: i64 = 180;
+/// Rows in a table until all are asked for.
+const LINES: usize = 25;
 
 #[derive(Template)]
 #[template(path = "usage.html")]
 struct UsagePage {
     frame: Frame,
-    ranges: Vec<(&'static str, String, bool)>,
-    providers: Vec<(&'static str, String, bool)>,
-    numbers: Vec<(&'static str, String)>,
+    bar: Bar,
+    numbers: Vec<Number>,
     unpriced: Vec<(String, String)>,
+    /// What charts are stacked by: name, address, whether it is chosen.
+    stacks: Vec<(&'static str, String, bool)>,
     plots: Vec<Figure>,
-    legend: Vec<String>,
+    legend: Vec<Series>,
     tables: Vec<Table>,
     footnote: String,
 }
 
-/// A plot and its caption.
-pub(super) struct Figure {
-    pub caption: String,
-    pub svg: Html,
+/// A sum, and how it differs from the period before.
+pub(super) struct Number {
+    pub value: String,
+    pub name: String,
+    pub change: Option<String>,
 }
 
 struct Table {
     by: &'static str,
+    /// What people call it.
+    title: &'static str,
     lines: Vec<Line>,
+    /// How many rows there are, and where all of them are listed.
+    rest: Option<(String, String)>,
+    csv: String,
 }
 
 struct Line {
@@ -66,93 +72,74 @@ struct Line {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Parameters {
-    days: String,
-    source: String,
+    /// What charts are stacked by.
+    by: String,
+    /// `all`, or nothing for the start of each table.
+    rows: String,
+}
+
+/// What charts can be stacked by, as in the address and as people call it.
+const STACKS: [(&str, &str); 3] = [("model", "Model"), ("project", "Project"), ("source", "Assistant")];
+
+impl Parameters {
+    fn by(&self) -> Result<UsageBy> {
+        let name = if self.by.is_empty() { "model" } else { &self.by };
+        let known = STACKS.iter().any(|(known, _)| *known == name);
+        UsageBy::from_name(name)
+            .filter(|_| known)
+            .ok_or_else(|| Error::bad_request("invalid value of `by`").hint("use model, project or source"))
+    }
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
+    Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let non_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let days = days_of(non_empty(&parameters.days).as_deref())?;
-    check_source(non_empty(&parameters.source).as_deref())?;
-    Ok(render(app, caller, move |view| usage_page(view, &parameters, days, theme).map(Some)).await)
+    let filters = filters.or_days("30");
+    let by = parameters.by()?;
+    Ok(render(app, caller, move |view| usage_page(view, &filters, &parameters, by, theme).map(Some)).await)
 }
 
 fn usage_page(
     view: &View<'_>,
+    filters: &Filters,
     parameters: &Parameters,
-    days: Option<i64>,
+    by: UsageBy,
     theme: Theme,
 ) -> Result<UsagePage> {
-    let source = Some(parameters.source.clone()).filter(|source| !source.is_empty());
-    let filter = ResponseFilter { source, ..ResponseFilter::default() };
-    let daily = view.daily_usage(&filter, days)?;
-    let with_source = match parameters.source.as_str() {
-        "" => String::new(),
-        source => format!("&source={source}"),
-    };
-    let span = days.unwrap_or_else(|| days_since(&daily, view.now())).min(WIDEST);
-    let (plots, legend) = figures(&daily, span, view.now(), &with_source);
-    let report = |by: UsageBy| {
-        let page = Paging { limit: LINES, cursor: None };
-        let query = UsageQuery { by, days, filter: filter.clone(), page };
-        view.usage(&query)
-    };
-    let since = days.map(|days| Time::from_day(view.now().day() - days + 1).date());
+    let period = filters.period()?;
+    let by_day = report(view, filters, period, UsageBy::Day)?;
+    let Figures { figures, legend } = usage_figures(view, filters, period, by)?;
+    let all = parameters.rows == "all";
     let mut tables = Vec::new();
-    let by_day = report(UsageBy::Day)?;
-    for (by, kind, report) in [
-        ("model", UsageBy::Model, report(UsageBy::Model)?),
-        ("project", UsageBy::Project, report(UsageBy::Project)?),
-        ("source", UsageBy::Source, report(UsageBy::Source)?),
+    for (kind, title) in [
+        (UsageBy::Model, "model"),
+        (UsageBy::Project, "project"),
+        (UsageBy::Source, "assistant"),
+        (UsageBy::Day, "day"),
     ] {
-        let most = report.rows.iter().map(|row| row.tokens.total).max().unwrap_or(1);
-        let lines = report.rows.iter().map(|row| line(row, most, kind, since.as_deref(), &with_source));
-        tables.push(Table { by, lines: lines.collect() });
+        let report = if kind == UsageBy::Day { None } else { Some(report(view, filters, period, kind)?) };
+        let rows = &report.as_ref().unwrap_or(&by_day).rows;
+        tables.push(table(rows, kind, title, filters, all, by));
     }
-    let most = by_day.rows.iter().map(|row| row.tokens.total).max().unwrap_or(1);
-    let lines = by_day.rows.iter().map(|row| line(row, most, UsageBy::Day, None, &with_source));
-    tables.push(Table { by: "day", lines: lines.collect() });
-    let total = &by_day.total;
-    let days_value = days.map_or("all".to_owned(), |days| days.to_string());
-    let range = |value: &str| match parameters.source.as_str() {
-        "" => format!("/usage?days={value}"),
-        source => format!("/usage?days={value}&source={source}"),
-    };
-    let mut providers = vec![("All", format!("/usage?days={days_value}"), parameters.source.is_empty())];
-    for (source, label) in source_labels() {
-        let address = format!("/usage?days={days_value}&source={source}");
-        providers.push((label, address, parameters.source == source));
-    }
+    let before = period.before(view.now()).filter(|_| filters.compares());
+    let before = before.map(|before| report(view, filters, before, UsageBy::Day)).transpose()?;
+    let set = |name: &'static str, value: &'static str| filters.address("/usage", &[(name, value)]);
     Ok(UsagePage {
-        frame: Frame::new("/usage", "Usage", theme),
-        ranges: [
-            ("7 days", "7"),
-            ("30 days", "30"),
-            ("90 days", "90"),
-            ("1 year", "365"),
-            ("all time", "all"),
-        ]
-        .map(|(name, value)| (name, range(value), value == days_value))
-        .to_vec(),
-        providers,
-        numbers: vec![
-            ("estimated cost", total.cost_usd.map_or("no price".into(), format::money)),
-            ("tokens", format::compact(total.tokens.total)),
-            ("of input tokens were cache reads", cache_share(total)),
-            ("responses", format::number(total.response_count)),
-        ],
+        frame: Frame::new("/usage", "Usage", theme).with_filters(filters),
+        bar: Bar::of(view, "/usage", filters, &["project", "model", "machine", "compare"])?
+            .keeping(&[("by", &parameters.by)]),
+        numbers: numbers(&by_day.total, before.as_ref().map(|before| &before.total)),
         unpriced: by_day
             .unpriced_models
             .iter()
             .map(|model| (model.model.to_string(), format!("{} tokens", format::compact(model.tokens))))
             .collect(),
-        plots: if daily.days.is_empty() { Vec::new() } else { plots },
+        stacks: STACKS.map(|(value, name)| (name, set("by", value), by.name() == value)).to_vec(),
+        plots: if by_day.rows.is_empty() { Vec::new() } else { figures },
         legend,
         tables,
         footnote: format!(
@@ -162,26 +149,97 @@ fn usage_page(
     })
 }
 
-fn days_since(daily: &DailyUsage, now: Time) -> i64 {
-    let first = daily.days.first().and_then(|day| Time::parse(&format!("{}T00:00:00Z", day.date)));
-    first.map_or(1, |first| now.day() - first.day() + 1).max(1)
+fn report(view: &View<'_>, filters: &Filters, period: Period, by: UsageBy) -> Result<UsageReport> {
+    let page = Paging { limit: i64::MAX, cursor: None };
+    view.usage(&UsageQuery { by, days: None, filter: filters.of_responses(period), page })
 }
 
-fn line(row: &UsageRow, most: i64, by: UsageBy, since: Option<&str>, with_source: &str) -> Line {
+fn numbers(total: &UsageRow, before: Option<&UsageRow>) -> Vec<Number> {
+    let number = |value: String, name: &str, now: f64, then: Option<f64>| Number {
+        value,
+        name: name.to_owned(),
+        change: then.map(|then| change(now, then)),
+    };
+    vec![
+        number(
+            total.cost_usd.map_or("no price".into(), format::money),
+            "estimated cost",
+            total.cost_usd.unwrap_or(0.0),
+            before.map(|before| before.cost_usd.unwrap_or(0.0)),
+        ),
+        number(
+            format::compact(total.tokens.total),
+            "tokens",
+            total.tokens.total as f64,
+            before.map(|before| before.tokens.total as f64),
+        ),
+        number(cache_share(total), "of input tokens were cache reads", 0.0, None),
+        number(
+            format::number(total.response_count),
+            "responses",
+            total.response_count as f64,
+            before.map(|before| before.response_count as f64),
+        ),
+    ]
+}
+
+/// `+12 % to the period before`.
+pub(super) fn change(now: f64, then: f64) -> String {
+    if then <= 0.0 {
+        return "nothing in the period before".to_owned();
+    }
+    let percent = 100.0 * (now - then) / then;
+    format!("{percent:+.0} % to the period before")
+}
+
+fn table(
+    rows: &[UsageRow],
+    by: UsageBy,
+    title: &'static str,
+    filters: &Filters,
+    all: bool,
+    stacked: UsageBy,
+) -> Table {
+    let most = rows.iter().map(measure).fold(0.0, f64::max);
+    let shown = if all { rows.len() } else { LINES };
+    let lines = rows.iter().take(shown).map(|row| line(row, most, by, filters));
+    let address = filters.address("/usage", &[("rows", "all"), ("by", stacked.name())]);
+    Table {
+        by: by.name(),
+        title,
+        lines: lines.collect(),
+        rest: (rows.len() > shown).then(|| {
+            (format!("{shown} of {}", format::number(rows.len())), format!("{address}#by-{}", by.name()))
+        }),
+        csv: filters.address("/usage/csv", &[("by", by.name())]),
+    }
+}
+
+/// What the bar of a row shows: its cost, or its tokens where nothing has a price.
+fn measure(row: &UsageRow) -> f64 {
+    row.cost_usd.unwrap_or(row.tokens.total as f64 / 1e9)
+}
+
+fn line(row: &UsageRow, most: f64, by: UsageBy, filters: &Filters) -> Line {
     let key = row.key.as_ref().map(|key| key.as_str());
-    let since = since.map_or(String::new(), |since| format!("&since={since}"));
+    let sessions = |set: &[(&str, &str)]| {
+        let fixed = [("compare", ""), ("include_subagents", "true")];
+        filters.address("/sessions", &[&fixed[..], set].concat())
+    };
     let href = match (by, key) {
-        (UsageBy::Day, Some(date)) => day_address(date, with_source),
-        (UsageBy::Model, Some(model)) => format!("/sessions?model={}{since}{with_source}", in_address(model)),
-        (UsageBy::Project, Some(folder)) => {
-            format!("/sessions?project={}{since}{with_source}", in_address(folder))
+        (UsageBy::Day, Some(date)) => {
+            let day = Time::parse(&format!("{date}T00:00:00Z")).map_or(0, Time::day);
+            let next = Time::from_day(day + 1).date();
+            sessions(&[("days", ""), ("since", date), ("until", &next)])
         }
-        (UsageBy::Source, Some(source)) => format!("/sessions?source={}{since}", in_address(source)),
-        (UsageBy::Session, _) | (_, None) => "/sessions".into(),
+        (UsageBy::Model, Some(model)) => sessions(&[("model", model)]),
+        (UsageBy::Project, Some(folder)) => sessions(&[("project", folder)]),
+        (UsageBy::Source, Some(source)) => sessions(&[("source", source)]),
+        (UsageBy::Session, _) | (_, None) => sessions(&[]),
     };
     let tokens = &row.tokens;
     Line {
-        name: key.unwrap_or("unknown").to_owned(),
+        name: name_of(row, by),
         href,
         cost: row.cost_usd.map_or("–".into(), format::money),
         tokens: format::compact(tokens.total),
@@ -190,8 +248,14 @@ fn line(row: &UsageRow, most: i64, by: UsageBy, since: Option<&str>, with_source
         cache: format::compact(tokens.cache_read),
         cache_share: cache_share(row),
         responses: format::number(row.response_count),
-        share: plot::share(tokens.total, most),
+        share: plot::share((measure(row) * 1e6) as i64, (most * 1e6) as i64),
     }
+}
+
+fn name_of(row: &UsageRow, by: UsageBy) -> String {
+    let key = row.key.as_ref().map_or("unknown", |key| key.as_str());
+    let label = source_labels().find(|(name, _)| by == UsageBy::Source && *name == key);
+    label.map_or_else(|| key.to_owned(), |(_, label)| label.to_owned())
 }
 
 /// The share of input tokens that were cache reads.
@@ -204,67 +268,106 @@ fn cache_share(row: &UsageRow) -> String {
     }
 }
 
-/// Address of the sessions that were active on a day.
-fn day_address(date: &str, with_source: &str) -> String {
-    let next = Time::parse(&format!("{date}T00:00:00Z")).map(|day| Time::from_day(day.day() + 1).date());
-    let until = next.map_or(String::new(), |next| format!("&until={next}"));
-    format!("/sessions?since={date}{until}&include_subagents=true{with_source}")
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TableParameters {
+    by: String,
 }
 
-/// Tokens and cost by day, models stacked, and the legend.
-pub(super) fn figures(
-    daily: &DailyUsage,
-    days: i64,
-    now: Time,
-    with_source: &str,
-) -> (Vec<Figure>, Vec<String>) {
-    let mut totals: HashMap<String, i64> = HashMap::new();
-    for model in daily.days.iter().flat_map(|day| &day.models) {
-        *totals.entry(name_of(model)).or_default() += model.tokens.total;
-    }
-    let mut names: Vec<(String, i64)> = totals.into_iter().collect();
-    names.sort_by(|(left, many), (right, more)| more.cmp(many).then_with(|| left.cmp(right)));
-    let mut legend: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-    if legend.len() > FILLS {
-        legend.truncate(FILLS - 1);
-        legend.push("other models".into());
-    }
-    let place = |model: &ModelUsage| {
-        let name = name_of(model);
-        legend.iter().position(|known| *known == name).unwrap_or(legend.len().saturating_sub(1))
-    };
-    let by_date: HashMap<&str, &[ModelUsage]> =
-        daily.days.iter().map(|day| (day.date.as_str(), day.models.as_slice())).collect();
-    let bars = |measure: &dyn Fn(&ModelUsage) -> f64| -> Vec<Bar> {
-        let today = now.day();
-        let dates = (today - days + 1..=today).map(|day| Time::from_day(day).date());
-        dates
-            .map(|date| {
-                let mut parts = vec![0.0; legend.len()];
-                for model in by_date.get(date.as_str()).copied().unwrap_or_default() {
-                    if let Some(part) = parts.get_mut(place(model)) {
-                        *part += measure(model);
-                    }
-                }
-                Bar { href: day_address(&date, with_source), label: date, parts }
-            })
-            .collect()
-    };
-    let tokens = bars(&|model| model.tokens.total as f64);
-    let cost = bars(&|model| model.cost_usd.unwrap_or(0.0));
-    let mut figures = vec![Figure {
-        caption: "Tokens by day and model. Click a bar to see its sessions.".into(),
-        svg: stacked_bars(&tokens, &legend, Unit::Tokens, "Tokens by day and model"),
-    }];
-    if cost.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0) {
-        figures.push(Figure {
-            caption: "Estimated cost by day and model. Click a bar to see its sessions.".into(),
-            svg: stacked_bars(&cost, &legend, Unit::Dollars, "Estimated cost by day and model"),
-        });
-    }
-    (figures, legend)
+/// A table of the page with all its rows, for spreadsheets.
+pub(super) async fn csv(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Filtered(filters, parameters): Filtered<TableParameters>,
+) -> Answered {
+    let filters = filters.or_days("30");
+    let by = UsageBy::from_name(&parameters.by).filter(|by| *by != UsageBy::Session).ok_or_else(|| {
+        Refusal::from(Error::bad_request("invalid value of `by`").hint("use day, model, project or source"))
+    })?;
+    let found = with_view(app, caller, move |view| {
+        report(view, &filters, filters.period()?, by).map(|report| Some(csv_of(&report, by)))
+    });
+    Ok(match found.await? {
+        Some(text) => csv_response(text),
+        None => Refusal::not_found("not found").into_response(),
+    })
 }
 
-fn name_of(model: &ModelUsage) -> String {
-    model.model.as_ref().map_or("unknown".into(), ToString::to_string)
+fn csv_response(text: String) -> Response {
+    let headers =
+        [(CONTENT_TYPE, "text/csv; charset=utf-8"), (CONTENT_DISPOSITION, "attachment; filename=usage.csv")];
+    (headers, text).into_response()
+}
+
+fn csv_of(report: &UsageReport, by: UsageBy) -> String {
+    let mut text =
+        format!("{},cost_usd,input,output,cache_read,cache_write,reasoning,total,responses\r\n", by.name());
+    for row in &report.rows {
+        let tokens = &row.tokens;
+        let cost = row.cost_usd.map_or(String::new(), |cost| cost.to_string());
+        let numbers = [
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write,
+            tokens.reasoning,
+            tokens.total,
+            row.response_count,
+        ];
+        let numbers = numbers.map(|number| number.to_string()).join(",");
+        text.push_str(&format!("{},{cost},{numbers}\r\n", quoted(&name_of(row, by))));
+    }
+    text
+}
+
+/// A field of CSV. What a spreadsheet would take for a formula starts with a quote.
+fn quoted(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let field = format!("{}{field}", if formula { "'" } else { "" });
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{change, quoted, table};
+    use crate::serve::pages::filters::Filters;
+    use crate::view::UsageRow;
+    use annals_core::{Shown, Tokens};
+    use annals_store::UsageBy;
+
+    #[test]
+    fn a_table_says_what_it_leaves_out() {
+        let row = |number: usize| UsageRow {
+            key: Some(Shown::new(format!("model-{number}"))),
+            source: None,
+            tokens: Tokens::default().into(),
+            response_count: 1,
+            cost_usd: None,
+            billing_source: "unknown",
+            unpriced_models: Vec::new(),
+        };
+        let rows: Vec<UsageRow> = (0..30).map(row).collect();
+        let of = |rows: &[UsageRow], all| {
+            let table = table(rows, UsageBy::Model, "model", &Filters::default(), all, UsageBy::Source);
+            (table.lines.len(), table.rest)
+        };
+        let rest = ("25 of 30".to_owned(), "/usage?rows=all&by=source#by-model".to_owned());
+        assert_eq!(of(&rows, false), (25, Some(rest)));
+        assert_eq!(of(&rows, true), (30, None));
+        assert_eq!(of(&rows[..25], false), (25, None));
+    }
+
+    #[test]
+    fn fields_of_a_spreadsheet_are_text() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(quoted("=cmd()"), "'=cmd()");
+    }
+
+    #[test]
+    fn changes_are_relative() {
+        assert_eq!(change(112.0, 100.0), "+12 % to the period before");
+        assert_eq!(change(50.0, 100.0), "-50 % to the period before");
+        assert_eq!(change(1.0, 0.0), "nothing in the period before");
+    }
 }

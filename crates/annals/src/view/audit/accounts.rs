@@ -25,6 +25,7 @@ pub struct FileAccount {
     pub unknown: Sum,
     pub malformed: Sum,
     pub skipped: Sum,
+    pub forgotten: Sum,
     /// Lines by type, within their status.
     pub types: BTreeMap<String, BTreeMap<String, Sum>>,
     /// Another form of a file, whose lines are counted with the first.
@@ -72,6 +73,7 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
         let sum = Sum { lines: row.lines, bytes: row.bytes };
         types.entry(row.status.name().to_owned()).or_default().insert(row.kind.clone(), sum);
     }
+    let forgotten = sum(LineStatus::Forgotten);
     let (kept, unknown, malformed) =
         (sum(LineStatus::Kept), sum(LineStatus::Unknown), sum(LineStatus::Malformed));
     FileAccount {
@@ -81,11 +83,12 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
         versions: file.version,
         captured_bytes: file.size,
         content_bytes: file.content_size,
-        lines: kept.lines + unknown.lines + malformed.lines + skipped.lines,
+        lines: kept.lines + unknown.lines + malformed.lines + skipped.lines + forgotten.lines,
         kept,
         unknown,
         malformed,
         skipped,
+        forgotten,
         types,
         twin: file.twin,
         source_gone: file.gone,

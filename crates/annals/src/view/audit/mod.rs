@@ -6,6 +6,7 @@ pub(super) mod doctor;
 pub(super) mod failures;
 pub(super) mod gaps;
 pub(super) mod imports;
+pub(super) mod secret_trace;
 pub(super) mod secrets;
 pub(super) mod status;
 
@@ -20,9 +21,9 @@ use super::context::View;
 use super::door::Door;
 use super::records::RecordsQuery;
 use accounts::Sum;
-use annals_core::{Result, Shown, Stream, Surface, UNKNOWN_FILES};
+use annals_core::{FORGOTTEN_FILES, Result, Shown, Stream, Surface, Time, UNKNOWN_FILES};
 use annals_sources::{REPOSITORIES, Source};
-use annals_store::FileRow;
+use annals_store::{FileRow, ForgettingState};
 use imports::Imported;
 
 /// Records per stream whose fields are compared with its declaration.
@@ -62,20 +63,22 @@ pub struct Audit {
     pub surface: Vec<SurfaceLine>,
 }
 
-/// found = kept + left_out + unaccounted + gaps.
+/// found = kept + forgotten + left_out + unaccounted + gaps.
 #[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 pub struct Balance {
     pub found: u64,
     pub kept: u64,
     /// Of `kept`: no longer on disk, or not in a configured home.
     pub archived_only: u64,
+    /// Forgotten on request, with all content.
+    pub forgotten: u64,
     pub left_out: u64,
     pub unaccounted: u64,
     /// Declared but not captured yet.
     pub gaps: u64,
 }
 
-/// found = kept + unknown + malformed + skipped.
+/// found = kept + unknown + malformed + skipped + forgotten.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Lines {
     pub found: i64,
@@ -83,6 +86,8 @@ pub struct Lines {
     pub unknown: Sum,
     pub malformed: Sum,
     pub skipped: Sum,
+    /// Blanked on request, in files that are kept and in those that are not.
+    pub forgotten: Sum,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -168,6 +173,7 @@ impl View<'_> {
                 (&mut lines.unknown, account.unknown),
                 (&mut lines.malformed, account.malformed),
                 (&mut lines.skipped, account.skipped),
+                (&mut lines.forgotten, account.forgotten),
             ] {
                 sum.lines += more.lines;
                 sum.bytes += more.bytes;
@@ -228,13 +234,13 @@ impl View<'_> {
     fn tables(&self, source: &'static dyn Source) -> Result<Vec<TableLine>> {
         let manifest = source.manifest();
         let mut lines = Vec::new();
-        for (pattern, text) in self.archive.table_counts(manifest.source)? {
+        for (name, text) in self.archive.table_counts(manifest.source)? {
             let counted: Value = serde_json::from_str(&text).unwrap_or_default();
+            let pattern = counted["pattern"].as_str().unwrap_or(&name);
             let database = counted["database"].as_str().unwrap_or_default();
             for (table, rows) in counted["tables"].as_object().into_iter().flatten() {
-                let mut declared = manifest.databases.iter();
-                let declared =
-                    declared.find(|declared| declared.pattern == pattern && declared.table == *table);
+                let mut declared = manifest.databases.iter().filter(|declared| declared.pattern == pattern);
+                let declared = declared.find(|declared| declared.tables().contains(&table.as_str()));
                 lines.push(TableLine {
                     database: self.door.text(database),
                     table: self.door.text(table),
@@ -267,6 +273,44 @@ impl View<'_> {
             client_version: unknown.client_version.map(|version| self.door.text(&version)),
         });
         Ok(unknown.collect())
+    }
+}
+
+/// What was forgotten, named by nothing but hashes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ForgettingAudit {
+    pub id: i64,
+    pub forgotten_at: String,
+    /// What was named: a session, project, time, text, secret, or a rule of the settings.
+    pub reason: String,
+    /// Until then it is in the trash.
+    pub expires_at: Option<String>,
+    /// False until an interrupted run is finished.
+    pub is_complete: bool,
+    /// Hashes that keep it from coming back.
+    pub hashes: i64,
+    /// Numbers only.
+    pub account: Value,
+}
+
+impl View<'_> {
+    pub fn forgettings(&self) -> Result<Vec<ForgettingAudit>> {
+        let rows = self.archive.forgettings()?.into_iter().map(|row| {
+            let mut account: Value = serde_json::from_str(&row.account).unwrap_or_default();
+            if let Some(fields) = account.as_object_mut() {
+                fields.remove("titles");
+            }
+            ForgettingAudit {
+                id: row.id,
+                forgotten_at: row.at.rfc3339(),
+                reason: row.reason,
+                expires_at: row.expires_at.map(Time::rfc3339),
+                is_complete: row.state == ForgettingState::Done,
+                hashes: row.hashes,
+                account,
+            }
+        });
+        Ok(rows.collect())
     }
 }
 
@@ -334,11 +378,20 @@ impl View<'_> {
             captured.entry(file.path.clone()).or_default().push(file);
         }
         let (mut files, mut bytes) = (Balance::default(), Balance::default());
+        let names = self.archive.forgotten_names()?;
         for (path, size, _) in &disk.found {
             // Several homes may contain a file of this name.
-            let captured_file = captured
-                .get_mut(path)
-                .and_then(|files| files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at)));
+            let mut take = |path: &str| {
+                let files = captured.get_mut(path)?;
+                files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at))
+            };
+            let is_forgotten = path.starts_with(FORGOTTEN_FILES);
+            let captured_file = take(path);
+            if is_forgotten || captured_file.is_none() && take(&names.file_name(path)).is_some() {
+                files.forgotten += 1;
+                bytes.forgotten += size;
+                continue;
+            }
             files.kept += u64::from(captured_file.is_some());
             files.gaps += u64::from(captured_file.is_none());
             *(if captured_file.is_some() { &mut bytes.kept } else { &mut bytes.gaps }) += size;
@@ -348,6 +401,11 @@ impl View<'_> {
         let mut archived_only = ArchivedOnly::new();
         for file in rest.filter(|_| source.import().is_none()) {
             let size = u64::try_from(file.size).unwrap_or(0);
+            if file.path.starts_with(FORGOTTEN_FILES) {
+                files.forgotten += 1;
+                bytes.forgotten += size;
+                continue;
+            }
             for (sums, value) in [(&mut files, 1), (&mut bytes, size)] {
                 sums.kept += value;
                 sums.archived_only += value;
@@ -374,7 +432,7 @@ impl View<'_> {
         files.unaccounted = unaccounted.clone().count() as u64;
         bytes.unaccounted = unaccounted.map(|(_, size)| size).sum();
         for sums in [&mut files, &mut bytes] {
-            sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
+            sums.found = sums.kept + sums.forgotten + sums.left_out + sums.unaccounted + sums.gaps;
         }
         Ok(Balances { files, bytes, archived_only })
     }

@@ -190,12 +190,16 @@ fn scan_session(found: &mut Found, session: &SessionView) {
 }
 
 fn scan_entry(found: &mut Found, session: &str, entry: &Entry) {
-    let mut tool: Option<Shown> = None;
     let at = entry.at.as_deref();
+    each_text_of(entry, &mut |place, text, tool| {
+        record_masks(found, text, &Sighting { place, at, session: Some(session), tool });
+    });
+}
+
+/// Visits every text of an entry with its place, and the tool whose input or output it is.
+pub fn each_text_of(entry: &Entry, scan: &mut dyn FnMut(&'static str, &str, Option<&Shown>)) {
+    let mut tool: Option<Shown> = None;
     for block in &entry.blocks {
-        let mut scan = |place: &'static str, text: &str, tool: Option<&Shown>| {
-            record_masks(found, text, &Sighting { place, at, session: Some(session), tool });
-        };
         match block {
             BlockView::Text { text, .. } => scan(entry.kind, text.as_str(), None),
             BlockView::Thinking { text, .. } => scan("thinking", text.as_str(), None),

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::view::context::View;
 use annals_core::{Result, Shown, SourceStatus, Time};
-use annals_sources::{Source, by_name, of_programs, registry};
+use annals_sources::{Source, by_common_name, by_name, of_archive, of_programs, registry};
 
 /// Absence is a status, not an error.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -23,6 +23,16 @@ pub struct SourceState {
 /// Looks up a source by name.
 pub fn find_source(name: &str) -> Option<&'static dyn Source> {
     by_name(name)
+}
+
+/// Looks up what has records: a source, or the archive itself.
+pub fn find_recorded_source(name: &str) -> Option<&'static dyn Source> {
+    by_name(name).or_else(|| Some(of_archive()).filter(|source| source.manifest().source == name))
+}
+
+/// The name of a source from any name that people use for it.
+pub fn source_by_common_name(name: &str) -> Option<&'static str> {
+    by_common_name(name).map(|source| source.manifest().source)
 }
 
 /// Every source with its name in URLs.

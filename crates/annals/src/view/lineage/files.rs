@@ -10,7 +10,7 @@ use crate::view::door::{Door, between_letters};
 use crate::view::format::counted;
 use crate::view::lineage::hunks::HunkReader;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
-use annals_core::{Operation, Result, Shown, Time};
+use annals_core::{FileWork, Operation, Result, Shown, Time};
 use annals_store::TouchedFile;
 
 /// Edits of a file that are shown if its content is not known.
@@ -134,22 +134,26 @@ impl View<'_> {
         let mut edits = Vec::new();
         for (mut call, work) in known.last_edits {
             call.prompt = reader.prompt(&call.source, &call.row)?;
-            edits.push(FileEdit {
-                origin: builder.origin(&call)?,
-                operation: match work.operation {
-                    Operation::Create => "create",
-                    Operation::Delete => "delete",
-                    Operation::Read => "read",
-                    Operation::Update => "update",
-                    Operation::MoveTo | Operation::MoveFrom => "rename",
-                },
-                start: work.after.range.or(work.before.range).map(|range| range.start),
-                before: work.before.text.as_deref().map(|text| shown_start(self.door, text)),
-                after: work.after.text.as_deref().map(|text| shown_start(self.door, text)),
-            });
+            edits.push(self.file_edit(builder.origin(&call)?, &work));
         }
         let (file, edit_count, is_gone) = (self.door.text(path), known.edits, known.is_gone);
         Ok(Some(UnseenFile { file, edit_count, is_gone, edits, others }))
+    }
+
+    pub(super) fn file_edit(&self, origin: Origin, work: &FileWork) -> FileEdit {
+        FileEdit {
+            origin,
+            operation: match work.operation {
+                Operation::Create => "create",
+                Operation::Delete => "delete",
+                Operation::Read => "read",
+                Operation::Update => "update",
+                Operation::MoveTo | Operation::MoveFrom => "rename",
+            },
+            start: work.after.range.or(work.before.range).map(|range| range.start),
+            before: work.before.text.as_deref().map(|text| shown_start(self.door, text)),
+            after: work.after.text.as_deref().map(|text| shown_start(self.door, text)),
+        }
     }
 }
 

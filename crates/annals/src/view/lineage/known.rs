@@ -14,7 +14,7 @@ use annals_sources::by_name;
 use annals_store::CallRow;
 
 /// Calls on one file that are replayed. If there are more, the last ones are used.
-const MOST_CALLS: i64 = 5_000;
+pub(super) const MOST_CALLS: i64 = 5_000;
 /// Renames followed backwards.
 const RENAMES: usize = 4;
 /// Larger files are not assembled.
@@ -138,7 +138,8 @@ impl View<'_> {
             for work in &works {
                 if work.moved_from.as_deref() == Some(path) {
                     known.text = None;
-                    known.is_gone = true;
+                    let (operation, path) = (Operation::MoveFrom, path.to_owned());
+                    known.keep_edit(&row, &source, &FileWork { operation, path, ..work.clone() });
                 }
                 if work.path != path {
                     continue;
@@ -170,7 +171,7 @@ impl KnownFile {
     /// Edits are only of interest while the file was not seen as a whole.
     fn keep_edit(&mut self, row: &CallRow, source: &str, work: &FileWork) {
         self.edits += 1;
-        self.is_gone = work.operation == Operation::Delete;
+        self.is_gone = matches!(work.operation, Operation::Delete | Operation::MoveFrom);
         if self.text.is_some() {
             self.last_edits.clear();
             return;

@@ -3,6 +3,7 @@
 pub(super) mod alike;
 pub(super) mod evidence;
 pub(super) mod files;
+pub(super) mod history;
 pub(super) mod hunks;
 pub(super) mod known;
 pub(super) mod matching;
@@ -17,7 +18,8 @@ use utoipa::ToSchema;
 use super::context::View;
 use super::door::{Door, between_letters};
 use super::search::passages::PassageReader;
-use annals_core::{Result, SessionId, Shown, Time};
+use crate::view::session::list::heading;
+use annals_core::{Arranged, Result, SessionId, Shown, Time};
 use annals_sources::by_name;
 pub use evidence::{Evidence, EvidenceKind, Statement};
 pub use hunks::CodeFile;
@@ -84,6 +86,9 @@ pub struct Origin {
     pub provider_label: &'static str,
     pub session_id: String,
     pub title: Option<Shown>,
+    /// What the caller named the session; shown instead of the title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Shown>,
     /// Message id for `annals show --at`.
     pub message_id: String,
     pub call_id: Shown,
@@ -167,7 +172,8 @@ impl Blame {
 struct OriginBuilder<'a> {
     view: &'a View<'a>,
     steps: PassageReader<'a>,
-    titles: HashMap<SessionId, Option<Shown>>,
+    /// The title and the name of each session.
+    titles: HashMap<SessionId, (Option<Shown>, Option<Shown>)>,
 }
 
 impl<'a> OriginBuilder<'a> {
@@ -236,8 +242,11 @@ impl OriginBuilder<'_> {
         let row = &call.row;
         if !self.titles.contains_key(&row.session_id) {
             let title = self.view.archive.session_title(row.session_id)?;
-            self.titles.insert(row.session_id, title.map(|title| self.view.door.raw(&title)));
+            let of = Arranged::session(&call.source, &row.session);
+            let name = self.view.arrangement(&of)?.name;
+            self.titles.insert(row.session_id, (title.map(|title| self.view.door.raw(&title)), name));
         }
+        let (title, name) = self.titles[&row.session_id].clone();
         let step = self.steps.step_of(row)?;
         let prompt = call.prompt.as_ref();
         let label = by_name(&call.source).map_or("", |source| source.manifest().label);
@@ -246,7 +255,8 @@ impl OriginBuilder<'_> {
             source: call.source.clone(),
             provider_label: label,
             session_id: row.session.clone(),
-            title: self.titles[&row.session_id].clone(),
+            title,
+            name,
             message_id: step.id,
             call_id: self.view.door.text(&row.call_id),
             tool: row.name.clone(),
@@ -266,6 +276,13 @@ fn prompt_start(door: &Door, text: &str) -> Shown {
     let end = between_letters(&line, PROMPT);
     let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
     Shown::new(&line[..cut.unwrap_or(end)])
+}
+
+impl Origin {
+    /// What people call the session: its name, or else its title.
+    pub fn heading(&self) -> Option<&Shown> {
+        heading(&self.name, &self.title)
+    }
 }
 
 impl LineGrades {
@@ -331,7 +348,7 @@ pub fn blame_sums(blames: &[Blame]) -> BlameSums {
         for span in blame.spans.iter().filter(|span| span.grade != "read") {
             let Some(origin) = span.origin.and_then(|origin| blame.origins.get(origin)) else { continue };
             let lines = span.end + 1 - span.start;
-            sessions.entry(origin.session_id.clone()).or_insert((origin.title.clone(), 0)).1 += lines;
+            sessions.entry(origin.session_id.clone()).or_insert((origin.heading().cloned(), 0)).1 += lines;
             sources.entry(origin.source.clone()).or_default().1 += lines;
             models.entry(origin.model.clone().unwrap_or_else(|| "unknown".into())).or_default().1 += lines;
         }

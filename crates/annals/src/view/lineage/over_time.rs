@@ -71,7 +71,7 @@ impl MonthSums {
                     counts.written += 1;
                     let model = origin.model.clone().unwrap_or_else(|| "unknown".into());
                     let session = counts.sessions.entry(origin.session_id.clone());
-                    session.or_insert((origin.title.clone(), 0)).1 += 1;
+                    session.or_insert((origin.heading().cloned(), 0)).1 += 1;
                     counts.models.entry(model).or_default().1 += 1;
                 }
                 if let Some(commit) = commit {

@@ -13,7 +13,7 @@ use super::session::branches::Kin;
 use super::session::entry_builder::EntryBuilder;
 use super::session::lines::{LineGraph, Lines};
 use super::session::list::SessionView;
-use annals_core::{ContentKey, Result, Rows, ShownJson, Stream, Time};
+use annals_core::{Result, Rows, ShownJson, Stream, Time};
 use annals_sources::Source;
 use annals_store::{CallRow, Contents, MessageRow, RecordRow, RemovedKind, RemovedRow, RowPlace, RowsQuery};
 
@@ -153,7 +153,7 @@ impl View<'_> {
             Rows::Messages => RemovedKind::Message,
             Rows::Calls => RemovedKind::Call,
             // Their ends are in the records themselves.
-            Rows::Records => return Ok(true),
+            Rows::Records | Rows::Arrangement => return Ok(true),
         };
         let Some(mut after) = position.removed_after else { return Ok(true) };
         let source = query.source.manifest().source;
@@ -163,7 +163,7 @@ impl View<'_> {
             after = last.id;
             for row in rows {
                 let cursor = position.behind_removed(row.id);
-                if !hand_out(removed_record(kind, &row), cursor)? {
+                if !hand_out(self.removed_record(kind, &row), cursor)? {
                     return Ok(false);
                 }
             }
@@ -205,10 +205,10 @@ impl View<'_> {
                 })?;
             }
             Rows::Calls => {
-                let mut graph = LineGraph::default();
+                let (mut kin, mut graph) = (Kin::default(), LineGraph::default());
                 self.archive.each_call(&rows, &mut |row| {
                     let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
-                    let record = call_record(&builder, &mut contents, &mut graph, &row)?;
+                    let record = call_record(&builder, &mut contents, (&mut kin, &mut graph), &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
                 })?;
             }
@@ -221,6 +221,12 @@ impl View<'_> {
                     }
                     let cursor = position.behind_row(RowPlace(row.id, 0, 0));
                     Ok(hand_out(plain_record(&builder, stream, &mut contents, &row)?, cursor)?)
+                })?;
+            }
+            Rows::Arrangement => {
+                let from = (changed_after, after.0);
+                self.each_arrangement(key, from, query.full, &mut |record, id| {
+                    hand_out(record, position.behind_row(RowPlace(id, 0, 0)))
                 })?;
             }
         }
@@ -244,7 +250,11 @@ fn is_since(record: &Envelope, field: &str, since: Time) -> bool {
 
 /// The declared fields: from the session itself, or from its client-specific facts.
 fn session_record(query: &RecordsQuery, session: &SessionView) -> Result<Envelope> {
-    let common = serde_json::to_value(session)?;
+    let mut common = serde_json::to_value(session)?;
+    // What a person arranged is a stream of its own; a client may have names too.
+    for arranged in ["name", "starred", "tags", "has_note", "note", "hidden"] {
+        common.as_object_mut().map(|fields| fields.remove(arranged));
+    }
     let nothing = Value::Null;
     let native = session.native.as_ref().map_or(&nothing, ShownJson::value);
     let mut data = Map::new();
@@ -271,6 +281,7 @@ fn message_record(
     row: &MessageRow,
 ) -> Result<Envelope> {
     let (view, source) = (builder.view, query.source);
+    kin.visit(view, row.session_id)?;
     let entry = builder.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
     let native = view.door.json(Value::Object(source.native(bytes.expose())));
@@ -289,13 +300,13 @@ fn message_record(
     }
     line_ids.dedup();
     let calls = view.archive.calls_in(row)?;
-    let call_ids: Vec<String> = calls.iter().map(|key| key.hex()).collect();
+    let call_ids: Vec<String> = calls.iter().map(|key| kin.id(*key)).collect();
     let mut parent = match &named {
         Some(named) => graph.parent(&mut Lines { view, source, contents }, named)?,
         None => None,
     };
     let mut data = object(json!({
-        "id": entry.id,
+        "id": kin.id(row.key),
         "session_id": row.session,
         "role": entry.role,
         "kind": entry.kind,
@@ -308,23 +319,24 @@ fn message_record(
         "native": native,
     }));
     data.extend(object(own.into_value()));
-    if let Some((node, children)) = kin.of(view.archive, row)? {
+    if let Some((node, children)) = kin.of(row) {
         parent = node.parent;
-        data.insert("children_ids".into(), children.into_iter().map(ContentKey::hex).collect());
+        data.insert("children_ids".into(), children.iter().map(|child| kin.id(*child)).collect());
         data.insert("on_current_branch".into(), node.current.into());
     }
-    data.insert("parent_id".into(), parent.map(ContentKey::hex).into());
-    let key = format!("{}/{}", row.session, row.key.hex());
+    data.insert("parent_id".into(), parent.map(|parent| kin.id(parent)).into());
+    let key = format!("{}/{}", row.session, kin.id(row.key));
     Ok(Envelope { session_id: Some(row.session.clone()), at: entry.at, ..Envelope::new(key, data) })
 }
 
 fn call_record(
     builder: &EntryBuilder<'_>,
     contents: &mut Contents<'_>,
-    graph: &mut LineGraph,
+    (kin, graph): (&mut Kin, &mut LineGraph),
     row: &CallRow,
 ) -> Result<Envelope> {
     let view = builder.view;
+    kin.visit(view, row.session_id)?;
     let parts = view.archive.call_parts(builder.source.manifest().source, &[row])?;
     let input = builder.input(contents, row)?;
     let output = builder.output_from(contents, row, parts.output(row))?;
@@ -341,9 +353,9 @@ fn call_record(
     line_ids.dedup();
     let at = row.at.map(Time::rfc3339);
     let mut data = object(json!({
-        "id": row.key.hex(),
+        "id": kin.id(row.key),
         "session_id": row.session,
-        "message_id": message.map(|message| message.key.hex()),
+        "message_id": message.map(|message| kin.id(message.key)),
         "call_id": view.door.text(&row.call_id),
         "name": row.name,
         "kind": row.kind.name(),
@@ -353,7 +365,7 @@ fn call_record(
         "ok": row.ok,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,
-        "parent_call": parts.parent(row).map(ContentKey::hex),
+        "parent_call": parts.parent(row).map(|parent| kin.id(parent)),
         "copied": row.copied,
         "files": builder.files(parts.touches(row)),
         "line_ids": line_ids,
@@ -368,7 +380,7 @@ fn call_record(
     };
     put("input", input);
     put("output", output.map_or(Value::Null, Value::from));
-    let key = format!("{}/{}", row.session, row.key.hex());
+    let key = format!("{}/{}", row.session, kin.id(row.key));
     Ok(Envelope { session_id: Some(row.session.clone()), at, ..Envelope::new(key, data) })
 }
 
@@ -437,19 +449,22 @@ fn complete(builder: &EntryBuilder<'_>, stream: &str, row: &RecordRow, data: &mu
     Ok(())
 }
 
-fn removed_record(kind: RemovedKind, row: &RemovedRow) -> Envelope {
-    let (key, data) = match kind {
-        RemovedKind::Session => (row.session.clone(), json!({ "id": row.session })),
-        RemovedKind::Message | RemovedKind::Call => {
-            let id = row.key.hex();
-            (format!("{}/{id}", row.session), json!({ "id": id, "session_id": row.session }))
+impl View<'_> {
+    fn removed_record(&self, kind: RemovedKind, row: &RemovedRow) -> Envelope {
+        let (key, data) = match kind {
+            RemovedKind::Session => (row.session.clone(), json!({ "id": row.session })),
+            RemovedKind::Message | RemovedKind::Call => {
+                let id =
+                    row.name.as_ref().map_or_else(|| row.key.hex(), |name| self.door.text(name).to_string());
+                (format!("{}/{id}", row.session), json!({ "id": id, "session_id": row.session }))
+            }
+        };
+        Envelope {
+            session_id: Some(row.session.clone()),
+            deleted_at: row.at.map(Time::rfc3339),
+            removed: true,
+            ..Envelope::new(key, object(data))
         }
-    };
-    Envelope {
-        session_id: Some(row.session.clone()),
-        deleted_at: row.at.map(Time::rfc3339),
-        removed: true,
-        ..Envelope::new(key, object(data))
     }
 }
 

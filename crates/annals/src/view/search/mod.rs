@@ -1,32 +1,41 @@
 //! Search: ranked passages, grouped by session.
 
+pub(super) mod answer;
+mod correct;
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzz;
+mod near;
 pub(super) mod passages;
 pub(super) mod query;
+pub(super) mod question;
+mod rank;
+mod related;
 pub(super) mod show;
+mod snippet;
+mod stop_words;
 pub(super) mod terms;
+mod verify;
+pub(super) mod weights;
 
 use std::cell::RefCell;
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use super::context::View;
-use super::paging::{Paging, read_numbers, write_numbers};
-use annals_core::{Error, FileId, PassageKind, Result, SessionId, Shown, Time};
-use annals_sources::by_common_name;
+use super::format::local;
+use super::paging::{read_numbers, write_numbers};
+use annals_core::{FileId, PassageKind, Result, SessionId, Shown, Time};
 use annals_store::{PassageHit, TermQuery};
-use passages::{FoundPassage, PassageReader, closeness, fragment, matches_query};
-use query::{Clause, Query, check_words, intersect_kinds, normalize, parse_kinds, parse_query, parse_role};
+pub use answer::{Correction, PassageView, PreferredTime, SearchAnswer, SearchQuery, SearchResult};
+use passages::{FoundPassage, PassageReader, closeness};
+use query::{Clause, Query, normalize};
+use question::Question;
+use snippet::Marker;
+use verify::Verification;
+use weights::Weights;
 
 /// Hits whose texts are read to rank them.
 const READ: usize = 40;
-/// Hits verified at a time, if the text must contain something exactly as typed.
-const WINDOW: usize = 2_000;
 /// Most hits verified for one query.
 const MOST_UNVERIFIED: usize = 500_000;
 /// Hits verified per page before a cursor is returned instead, unless the caller sets another limit.
@@ -34,6 +43,8 @@ pub const USUAL_EFFORT: usize = 20_000;
 /// Passages shown per session among the first results; later ones show one.
 pub const SHOWN: usize = 3;
 const FIRST: usize = 10;
+/// What one word is worth, compared with a title.
+const WORD: f32 = 5.0;
 /// Passages beyond the best one that raise the score of a session.
 const COUNTED: usize = 4;
 /// More terms do not narrow the result; each has a bit.
@@ -47,97 +58,32 @@ const MOST: usize = 5_000;
 /// Steps returned for one session.
 const FOUND_IN_SESSION: usize = 300;
 
-#[derive(Debug, Clone, Default)]
-pub struct SearchQuery {
-    pub query: String,
-    pub source: Option<String>,
-    pub project: Option<String>,
-    pub role: Option<String>,
-    pub kind: Option<String>,
-    pub since: Option<Time>,
-    pub until: Option<Time>,
-    /// Newest first instead of best first.
-    pub recent: bool,
-    /// Only the session with this row id.
-    pub session: Option<SessionId>,
-    pub page: Paging,
-    /// Hits to verify before returning an incomplete answer; `USUAL_EFFORT` if not set.
-    pub effort: Option<usize>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SearchAnswer {
-    pub query: String,
-    /// `all` if every word was found in one message, `any` if these are the closest matches.
-    pub mode: &'static str,
-    pub results: Vec<SearchResult>,
-    pub next_cursor: Option<String>,
-    /// Number of results; a lower bound if `complete` is false.
-    pub total: usize,
-    /// False if more may be found: follow `next_cursor`, even if this page is empty.
-    pub complete: bool,
-}
-
-/// A session, or a library item.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SearchResult {
-    /// `session` or `library`.
-    pub kind: &'static str,
-    pub source: String,
-    pub provider_label: &'static str,
-    pub session_id: Option<String>,
-    /// Kind of a library item.
-    pub stream: Option<String>,
-    pub title: Option<Shown>,
-    pub cwd: Option<Shown>,
-    pub git_branch: Option<Shown>,
-    pub last_message_at: Option<String>,
-    pub score: f64,
-    pub passages: Vec<PassageView>,
-    pub more_passages: usize,
-    /// Command that resumes the session in its client.
-    pub resume_command: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PassageView {
-    /// Message id for `annals show SESSION --at MESSAGE`; the key of a library item.
-    pub message_id: Shown,
-    /// Number of the message, as in `seq`.
-    pub position: Option<i64>,
-    /// It is on a branch that the client does not show: ask for the messages with `branch` and its id.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub off_branch: bool,
-    pub role: &'static str,
-    pub kind: &'static str,
-    pub tool: Option<Shown>,
-    pub at: Option<String>,
-    pub score: f64,
-    pub snippet: Shown,
-    /// Start and length of the matches, in characters of the snippet.
-    pub highlights: Vec<[usize; 2]>,
-}
-
 impl View<'_> {
     pub fn search(&self, request: &SearchQuery) -> Result<SearchAnswer> {
-        let query = parse_request(request, self.now)?;
+        let mut query = request.parse(self.now)?;
         let [skipped, from] = request.page.cursor.as_deref().map_or(Ok([0, 0]), read_numbers)?;
         let [skipped, from] = [skipped, from].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let limit = usize::try_from(request.page.limit).unwrap_or(usize::MAX).max(1);
         let end = skipped.saturating_add(limit);
         let searcher = Searcher::new(self, request);
-        let mut mode = "all";
-        let mut found = searcher.run(&query, MatchMode::All, from, end)?;
-        let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
-        if found.groups.is_empty() && found.complete && from == 0 && loose {
-            mode = "any";
-            found = searcher.run(&query, MatchMode::Any, 0, end)?;
+        let (mut found, mut any) = searcher.find(&query, from, end)?;
+        let corrected = match found.unknown.is_empty() {
+            true => None,
+            false => searcher.correct(&query, &found.unknown)?,
+        };
+        let mut corrections = Vec::new();
+        if let Some((other, made)) = corrected {
+            (query, corrections) = (other, made);
+            (found, any) = searcher.find(&query, from, end)?;
         }
+        let mode = if any { "any" } else { "all" };
+        let rarity = searcher.rarity.take();
+        let marker = Marker::new(&query, any, &rarity);
         let total = found.groups.len();
         let mut results = Vec::new();
         for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
             let shown = if number < FIRST { SHOWN } else { 1 };
-            results.extend(searcher.result(group, &query, shown)?);
+            results.extend(searcher.result(group, &marker, shown)?);
         }
         let next_cursor = match found.next {
             _ if total > end => Some(write_numbers(&[end as i64, from as i64])),
@@ -145,14 +91,35 @@ impl View<'_> {
             None => None,
         };
         let complete = found.complete && found.next.is_none();
-        Ok(SearchAnswer { query: request.query.clone(), mode, results, next_cursor, total, complete })
+        let time = query.when.as_ref().map(|when| PreferredTime {
+            text: Shown::new(when.text.clone()),
+            since: when.since.rfc3339(),
+            until: when.until.rfc3339(),
+            days: [when.since, Time::from_micros(when.until.micros() - 1)]
+                .map(|day| local(day).chars().take(10).collect()),
+        });
+        let (query, indexed_percent) = (request.query.clone(), self.captured_percent);
+        Ok(SearchAnswer {
+            query,
+            mode,
+            time,
+            corrections,
+            results,
+            next_cursor,
+            total,
+            complete,
+            indexed_percent,
+        })
     }
 
     /// Steps of one session that match the query, by id and number, in order; and whether they are complete.
     pub fn find_in_session(&self, request: &SearchQuery) -> Result<(Vec<(String, i64)>, bool)> {
-        let query = parse_request(request, self.now)?;
+        let query = request.parse(self.now)?;
         let searcher = Searcher::new(self, request);
-        let found = searcher.run(&query, MatchMode::All, 0, usize::MAX)?;
+        let found = match query.is_question() {
+            true => searcher.answer(&query, &Question::of(&query))?,
+            false => searcher.run(&query, 0, usize::MAX)?,
+        };
         let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
         let complete = found.complete && found.next.is_none() && hits.len() <= FOUND_IN_SESSION;
         let mut reader = searcher.reader();
@@ -169,45 +136,15 @@ impl View<'_> {
     }
 }
 
-fn parse_request(request: &SearchQuery, now: Time) -> Result<Query> {
-    check_words(&request.query)?;
-    let mut query = parse_query(&request.query, now)?;
-    query.source = request.source.clone().or(query.source);
-    query.project = request.project.clone().or(query.project);
-    query.since = request.since.or(query.since);
-    query.until = request.until.or(query.until);
-    if let Some(role) = &request.role {
-        query.kinds = intersect_kinds(query.kinds.as_deref(), parse_role(role)?);
-    }
-    if let Some(kind) = &request.kind {
-        query.kinds = intersect_kinds(query.kinds.as_deref(), parse_kinds(kind)?);
-    }
-    if query.is_empty() {
-        return Err(
-            Error::bad_request("empty query").hint("use words, a \"phrase\", or a filter such as tool:NAME")
-        );
-    }
-    if let Some(name) = &query.source {
-        let source = by_common_name(name).ok_or_else(|| {
-            Error::bad_request(format!("unknown source {name:?}")).hint("`annals sources` lists all sources")
-        })?;
-        query.source = Some(source.manifest().source.to_owned());
-    }
-    Ok(query)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchMode {
-    All,
-    Any,
-}
-
 pub struct Searcher<'a> {
     pub view: &'a View<'a>,
     pub recent: bool,
     pub session: Option<SessionId>,
     effort: usize,
+    weights: Weights,
     pub texts: RefCell<Texts>,
+    /// Of the words of a question, by term.
+    rarity: RefCell<HashMap<Vec<u8>, f32>>,
 }
 
 /// Texts read so far, by file, offset and kind.
@@ -221,12 +158,14 @@ pub struct Group {
     pub hits: Vec<(f32, PassageHit)>,
 }
 
-struct Groups {
+pub struct Groups {
     groups: Vec<Group>,
     /// No hits were left out.
     complete: bool,
     /// The first hit that has not been verified.
     next: Option<usize>,
+    /// Terms that no visible passage has.
+    unknown: Vec<Vec<u8>>,
 }
 
 impl<'a> Searcher<'a> {
@@ -236,23 +175,50 @@ impl<'a> Searcher<'a> {
             recent: request.recent,
             session: request.session,
             effort: request.effort.unwrap_or(USUAL_EFFORT),
+            weights: request.weights.clone().unwrap_or_default(),
             texts: RefCell::default(),
+            rarity: RefCell::default(),
+        }
+    }
+
+    /// What contains every word, or what is closest, and which of the two.
+    fn find(&self, query: &Query, from: usize, end: usize) -> Result<(Groups, bool)> {
+        let mut found = None;
+        if !query.is_question() {
+            let mut all = self.run(query, from, end)?;
+            if !all.groups.is_empty() || !all.complete || all.next.is_some() {
+                return Ok((all, false));
+            }
+            all.unknown = self.unknown_words(query)?;
+            found = Some(all);
+        }
+        let question = Question::of(query);
+        // A single word is there or not, but a sentence may have no spaces.
+        let is_loose = query.clauses.len() > 1
+            || query
+                .clauses
+                .iter()
+                .flat_map(|clause| &clause.pieces)
+                .any(|piece| !piece.quoted && !piece.text.is_ascii() && piece.terms.len() > 2);
+        match found {
+            Some(found) if from > 0 || !is_loose || question.words.is_empty() => Ok((found, false)),
+            _ => Ok((self.answer(query, &question)?, true)),
         }
     }
 
     /// Sessions, best first. If the index alone cannot confirm a match, hits are verified from `from` on until there
     /// are more than `enough` sessions.
-    fn run(&self, query: &Query, mode: MatchMode, from: usize, enough: usize) -> Result<Groups> {
-        let terms = self.term_query(query, mode)?;
-        let test = Verification::of(query, mode);
+    fn run(&self, query: &Query, from: usize, enough: usize) -> Result<Groups> {
+        let terms = self.term_query(query, query.clauses.iter().flat_map(Clause::term_groups).collect())?;
+        let test = Verification::of(query);
         let most = if test.is_some() { MOST_UNVERIFIED } else { MOST };
         let (mut hits, all) = self.view.archive.passages(&terms, most, |hit| match self.recent {
             true => hit.minutes as f32,
-            false => self.score(hit, mode),
+            false => self.score(hit, query),
         })?;
         let complete = all && hits.len() <= most;
         if self.recent {
-            hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, mode));
+            hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, query));
         }
         // A result may be indexed twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
@@ -273,13 +239,13 @@ impl<'a> Searcher<'a> {
             None => {
                 let mut hits = self.resolve_sessions(hits, query, &terms)?;
                 self.refine(&mut hits, query)?;
-                (self.live_groups(self.group_hits(hits, mode))?, None)
+                (self.live_groups(self.group_hits(hits)?)?, None)
             }
         };
-        if mode == MatchMode::All && from == 0 {
+        if from == 0 {
             self.add_titles(&mut groups, query, &terms)?;
         }
-        Ok(Groups { groups, complete, next })
+        Ok(Groups { groups, complete, next, unknown: Vec::new() })
     }
 
     /// Drops groups of which only copies matched: they are no results, and must not be counted as such.
@@ -300,60 +266,6 @@ impl<'a> Searcher<'a> {
             }
         }
         Ok(live)
-    }
-
-    /// Sessions in the order in which windows of hits confirm them: each page continues where the last one ended.
-    fn verified_groups(
-        &self,
-        hits: &[(f32, PassageHit)],
-        terms: &TermQuery,
-        test: &Verification<'_>,
-        from: usize,
-        enough: usize,
-    ) -> Result<(Vec<Group>, Option<usize>)> {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut known: HashMap<GroupKey, usize> = HashMap::new();
-        let mut at = from.min(hits.len());
-        while at < hits.len() && groups.len() <= enough && at - from < self.effort {
-            let end = at.saturating_add(WINDOW).min(hits.len());
-            let window = self.resolve_sessions(hits[at..end].to_vec(), test.query, terms)?;
-            for group in self.group_hits(self.verify(window, test)?, MatchMode::All) {
-                let Some((_, first)) = group.hits.first() else { continue };
-                match known.entry(group_of(first)) {
-                    Entry::Occupied(place) => groups[*place.get()].hits.extend(group.hits),
-                    Entry::Vacant(place) => {
-                        place.insert(groups.len());
-                        groups.push(group);
-                    }
-                }
-            }
-            at = end;
-        }
-        Ok((groups, Some(at).filter(|at| *at < hits.len())))
-    }
-
-    fn verify(
-        &self,
-        mut hits: Vec<(f32, PassageHit)>,
-        test: &Verification<'_>,
-    ) -> Result<Vec<(f32, PassageHit)>> {
-        let mut reader = self.reader();
-        // In order of their bytes, so that each segment is decompressed once.
-        let mut order: Vec<usize> = (0..hits.len()).collect();
-        order.sort_unstable_by_key(|at| (hits[*at].1.file, hits[*at].1.offset));
-        let mut fitting = vec![false; hits.len()];
-        for at in order {
-            let hit = &hits[at].1;
-            if reader.rules_out(hit, &test.fragments)? {
-                continue;
-            }
-            let Some(found) = self.read(&mut reader, hit)? else { continue };
-            fitting[at] = matches_query(self.view.door, &found.text, &test.exact, &test.unwanted)
-                && test.path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
-        }
-        let mut fitting = fitting.into_iter();
-        hits.retain(|_| fitting.next().unwrap_or(false));
-        Ok(hits)
     }
 
     /// Gives outputs stored in separate files the session of their call. Drops hits that are gone or not visible.
@@ -404,8 +316,10 @@ impl<'a> Searcher<'a> {
                     }
                     None => {
                         let of_call = query.tool.is_some() || query.file.is_some() || query.model.is_some();
-                        let of_session =
-                            query.project.is_some() || query.branch.is_some() || self.session.is_some();
+                        let of_session = query.project.is_some()
+                            || query.branch.is_some()
+                            || self.session.is_some()
+                            || query.is_of_arranged();
                         let source = query.source.as_ref().is_none_or(|source| *source == record.source);
                         source && !of_call && !of_session
                     }
@@ -458,12 +372,34 @@ impl<'a> Searcher<'a> {
                 }
             }
         }
-        groups.sort_by(|left, right| right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest)));
+        self.sort_groups(groups)
+    }
+
+    /// Best or newest first. Of equal ones, the order is that of their ids, however they came into the archive.
+    fn sort_groups(&self, groups: &mut [Group]) -> Result<()> {
+        let order = |left: &Group, right: &Group| {
+            let (best, newest) = (right.score.total_cmp(&left.score), right.newest.cmp(&left.newest));
+            if self.recent { newest.then(best) } else { best.then(newest) }
+        };
+        groups.sort_by(order);
+        let mut at = 0;
+        while at < groups.len() {
+            let equal = groups[at..].iter().take_while(|group| order(group, &groups[at]).is_eq()).count();
+            if equal > 1 {
+                let mut names = HashMap::new();
+                for group in &groups[at..at + equal] {
+                    names.insert(group.session, self.view.archive.session_name(group.session)?);
+                }
+                groups[at..at + equal]
+                    .sort_by(|left, right| names[&left.session].cmp(&names[&right.session]));
+            }
+            at += equal;
+        }
         Ok(())
     }
 
-    /// Ranks rare words, human-written text, short passages and recent ones higher.
-    fn score(&self, hit: &PassageHit, mode: MatchMode) -> f32 {
+    /// Ranks human-written text, short passages and recent ones higher. All of them contain every word.
+    fn score(&self, hit: &PassageHit, query: &Query) -> f32 {
         let whose = match hit.kind {
             PassageKind::User => 1.25,
             PassageKind::Assistant => 1.15,
@@ -477,9 +413,9 @@ impl<'a> Searcher<'a> {
         let minutes = self.view.now.minute().saturating_sub(hit.minutes).max(0);
         let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
         let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
-        // In a question, many matching words count for more than a single rare one.
-        let held = if mode == MatchMode::Any { hit.held.count_ones() as f32 } else { 1.0 };
-        hit.weight * whose / length * recency * held.sqrt()
+        let timely = query.when.as_ref().is_some_and(|when| when.contains(hit.minutes));
+        let time = if timely { 1.0 + self.weights.time } else { 1.0 };
+        WORD * hit.held.count_ones() as f32 * whose / length * recency * time
     }
 
     /// Reads the best hits and moves those up in which the words are close together.
@@ -506,7 +442,7 @@ impl<'a> Searcher<'a> {
         Ok(())
     }
 
-    fn group_hits(&self, hits: Vec<(f32, PassageHit)>, mode: MatchMode) -> Vec<Group> {
+    fn group_hits(&self, hits: Vec<(f32, PassageHit)>) -> Result<Vec<Group>> {
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<GroupKey, usize> = HashMap::new();
         for (score, hit) in hits {
@@ -518,7 +454,6 @@ impl<'a> Searcher<'a> {
             // A session with many matches is more relevant; the first few matches suffice to tell.
             let share = match group.hits.len() {
                 0 => 1.0,
-                1..=COUNTED if mode == MatchMode::Any => 0.25,
                 1..=COUNTED => 0.1,
                 _ => 0.0,
             };
@@ -526,12 +461,8 @@ impl<'a> Searcher<'a> {
             group.newest = group.newest.max(hit.minutes);
             group.hits.push((score, hit));
         }
-        if !self.recent {
-            groups.sort_by(|left, right| {
-                right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest))
-            });
-        }
-        groups
+        self.sort_groups(&mut groups)?;
+        Ok(groups)
     }
 
     pub fn reader(&self) -> PassageReader<'_> {
@@ -554,42 +485,6 @@ impl<'a> Searcher<'a> {
             texts.insert(key, found.clone());
         }
         Ok(found)
-    }
-
-    fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
-        let touches = self.view.archive.touches(hit.session, hit.file, hit.offset)?;
-        Ok(touches
-            .iter()
-            .any(|touch| normalize(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
-    }
-}
-
-/// What a text must satisfy besides containing the words.
-struct Verification<'q> {
-    query: &'q Query,
-    exact: Vec<&'q Clause>,
-    unwanted: Vec<&'q Clause>,
-    path: Option<String>,
-    /// If the bytes do not contain these, the text cannot contain `exact`.
-    fragments: Vec<&'q str>,
-}
-
-impl<'q> Verification<'q> {
-    /// None if the index alone can decide.
-    fn of(query: &'q Query, mode: MatchMode) -> Option<Verification<'q>> {
-        let exact: Vec<&Clause> =
-            query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
-        let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
-        let path = query.file.as_deref().map(normalize);
-        if exact.is_empty() && unwanted.is_empty() && path.is_none() {
-            return None;
-        }
-        let fragments = exact.iter().filter_map(|clause| match clause.pieces.as_slice() {
-            [piece] => fragment(&piece.text),
-            _ => None,
-        });
-        let fragments = fragments.collect();
-        Some(Verification { query, exact, unwanted, path, fragments })
     }
 }
 

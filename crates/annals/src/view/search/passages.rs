@@ -1,4 +1,4 @@
-//! The texts of search results, and their snippets.
+//! The texts of search results.
 
 use std::cell::OnceCell;
 
@@ -9,20 +9,16 @@ use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::session::entry_builder::EntryBuilder;
 use annals_core::{
-    Block, FileId, LONGEST_TEXT, MessageKind, PassageKind, Result, SessionId, Shown, Time,
-    each_embedded_text, each_text,
+    Block, FileId, LONGEST_TEXT, MessageKind, PassageKind, Result, SessionId, Time, each_embedded_text,
+    each_text,
 };
 use annals_sources::{Source, by_name};
 use annals_store::{CallRow, Contents, PassageHit, PlacedRecord};
 
-/// Approximate length of a snippet, in characters.
-const SNIPPET: usize = 200;
 /// How far beyond the indexed text to look for the end of a secret.
 const BEYOND: usize = 16 << 10;
 /// Proximity of words is only measured up to here: longer texts are output, not prose.
 const CLOSE: usize = 32 << 10;
-/// Bytes around the first match that a snippet is made from.
-const AROUND: usize = 4 << 10;
 
 /// A hit with its text.
 pub struct FoundPassage {
@@ -171,7 +167,7 @@ impl PassageReader<'_> {
         // Escaped characters are decoded before comparing.
         let is_hidden = |bytes: &[u8]| memchr::memmem::find(bytes, b"\\u00").is_some();
         let has = |fragment: &&str| {
-            bytes.iter().any(|bytes| find_folded_bytes(bytes.expose(), fragment.as_bytes()).is_some())
+            bytes.iter().any(|bytes| find_folded(bytes.expose(), fragment.as_bytes()).is_some())
         };
         Ok(!fragments.iter().all(has) && !bytes.iter().any(|bytes| is_hidden(bytes.expose())))
     }
@@ -340,112 +336,18 @@ fn start(text: &str) -> &str {
     truncate_to(text, LONGEST_TEXT)
 }
 
-fn start_and_beyond(text: &str) -> &str {
+pub fn start_and_beyond(text: &str) -> &str {
     truncate_to(text, LONGEST_TEXT + BEYOND)
 }
 
 /// The longest prefix of at most `longest` bytes that ends at a character boundary.
-fn truncate_to(text: &str, longest: usize) -> &str {
+pub fn truncate_to(text: &str, longest: usize) -> &str {
     &text[..between_letters(text, longest)]
 }
 
-/// A few words around the first match, and the start and length of each match in characters. The complete text is
-/// masked before it is cut: part of a secret is not recognised as one.
-pub fn snippet(door: &Door, text: &PassageText, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
-    let masked = door.text(start_and_beyond(text.shown(door)));
-    let needles: Vec<&str> = clauses
-        .iter()
-        .flat_map(|clause| &clause.pieces)
-        .flat_map(|piece| {
-            let parts = piece.terms.iter().filter_map(|term| std::str::from_utf8(term).ok());
-            std::iter::once(piece.text.as_str()).chain(parts.filter(|_| !piece.exact))
-        })
-        .collect();
-    let (part, cut) = window_around(truncate_to(masked.as_str(), LONGEST_TEXT), &needles);
-    // On one line: matches may be separated only by line breaks.
-    let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
-    let small = lowercase(&line);
-    let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
-    let middle = small[..first].chars().count();
-    let start = if middle < SNIPPET * 3 / 4 { 0 } else { middle - SNIPPET / 4 };
-    // A mask that starts before the snippet may extend into it.
-    let near = start.saturating_sub(64);
-    let letters: Vec<char> = line.chars().skip(near).take(SNIPPET + 256).collect();
-    let from = start - near;
-    let (from, to) = avoid_cutting_marks(&letters, from, (from + SNIPPET).min(letters.len()));
-    let mut text: String = letters[from..to].iter().collect();
-    if near + from > 0 || cut {
-        text.insert(0, '…');
-    }
-    if line.chars().nth(near + to).is_some() {
-        text.push('…');
-    }
-    let marks = highlights(&text, &needles);
-    (Shown::new(text), marks)
-}
-
-/// The part of a long text that a snippet is made from, and whether it starts inside the text: folding a complete
-/// output costs more than searching it.
-fn window_around<'t>(text: &'t str, needles: &[&str]) -> (&'t str, bool) {
-    let first = needles.iter().filter_map(|needle| find_folded(text, needle)).min();
-    let Some(first) = first.filter(|_| text.len() > 4 * AROUND) else { return (text, false) };
-    let from = truncate_to(text, first.saturating_sub(AROUND)).len();
-    (&truncate_to(text, first.saturating_add(2 * AROUND))[from..], from > 0)
-}
-
 /// Finds a lower-case needle, ignoring the case of ASCII letters.
-fn find_folded(text: &str, needle: &str) -> Option<usize> {
-    find_folded_bytes(text.as_bytes(), needle.as_bytes())
-}
-
-fn find_folded_bytes(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+pub fn find_folded(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let first = *needle.first()?;
     memchr::memchr2_iter(first, first.to_ascii_uppercase(), bytes)
         .find(|at| bytes[*at..].get(..needle.len()).is_some_and(|found| found.eq_ignore_ascii_case(needle)))
-}
-
-fn lowercase(text: &str) -> String {
-    text.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect()
-}
-
-/// Moves the ends so that no mask is cut in two.
-fn avoid_cutting_marks(letters: &[char], mut start: usize, mut end: usize) -> (usize, usize) {
-    let opens = |at: usize| letters[at..].starts_with(&['[', 's', 'e', 'c', 'r', 'e', 't', ':']);
-    let close =
-        |at: usize| letters[at..].iter().take(64).position(|letter| *letter == ']').map(|step| at + step + 1);
-    for at in start.saturating_sub(64)..letters.len().min(end) {
-        if !opens(at) {
-            continue;
-        }
-        let Some(close) = close(at) else { continue };
-        if at < start && close > start {
-            start = close;
-        }
-        if at < end && close > end {
-            end = close;
-        }
-    }
-    (start.min(end), end)
-}
-
-fn highlights(text: &str, needles: &[&str]) -> Vec<[usize; 2]> {
-    let small: Vec<char> = lowercase(text).chars().collect();
-    let mut marks: Vec<[usize; 2]> = Vec::new();
-    let mut at = 0;
-    while at < small.len() {
-        let longest = needles
-            .iter()
-            .filter(|needle| small[at..].iter().copied().take(needle.chars().count()).eq(needle.chars()))
-            .map(|needle| needle.chars().count())
-            .max()
-            .filter(|length| *length > 0);
-        match longest {
-            Some(length) => {
-                marks.push([at, length]);
-                at += length;
-            }
-            None => at += 1,
-        }
-    }
-    marks
 }

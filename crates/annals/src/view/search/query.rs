@@ -1,6 +1,10 @@
 //! Parses search queries: words, phrases, prefixes, alternatives, exclusions and filters.
 
-use annals_core::{Error, PassageKind, Result, Time, each_whole_term, parse_moment};
+use super::stop_words::{WordRole, roles};
+use annals_core::{
+    Error, NamedTime, PassageKind, Result, Time, arrangement, composed, each_whole_term, find_time,
+    parse_moment,
+};
 use annals_store::TermGroup;
 
 /// More than anybody types; the rest is ignored.
@@ -32,6 +36,13 @@ pub struct Query {
     pub kinds: Option<Vec<PassageKind>>,
     pub since: Option<Time>,
     pub until: Option<Time>,
+    /// What the caller arranged: sessions with all of these tags, with a star, with a note, or that are hidden.
+    pub tags: Vec<String>,
+    pub starred: bool,
+    pub noted: bool,
+    pub hidden: bool,
+    /// A time that the words name. Sessions of that time are preferred.
+    pub when: Option<NamedTime>,
 }
 
 /// Matches if any of its pieces does.
@@ -42,13 +53,16 @@ pub struct Clause {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryPiece {
+    pub typed: String,
     /// As typed, in lower case and with single spaces.
     pub text: String,
     pub terms: Vec<Vec<u8>>,
     /// Also matches terms that begin with the last one.
     pub prefix: bool,
+    pub quoted: bool,
     /// The terms must be adjacent, as typed.
     pub exact: bool,
+    pub role: WordRole,
 }
 
 /// Fails only on an invalid filter.
@@ -91,13 +105,61 @@ pub fn parse_query(text: &str, now: Time) -> Result<Query> {
         }
         or = false;
     }
+    mark_roles(&mut query);
     Ok(query)
 }
 
+/// Words are judged together: what means nothing in one language is a word of another.
+fn mark_roles(query: &mut Query) {
+    let pieces = query.clauses.iter_mut().filter(|clause| clause.pieces.len() == 1);
+    let mut pieces: Vec<&mut QueryPiece> =
+        pieces.flat_map(|clause| &mut clause.pieces).filter(|piece| !piece.quoted && !piece.prefix).collect();
+    let roles = roles(&pieces.iter().map(|piece| piece.text.as_str()).collect::<Vec<_>>());
+    pieces.iter_mut().zip(roles).for_each(|(piece, role)| piece.role = role);
+}
+
 impl Query {
+    /// Whether only sessions are searched that the caller arranged.
+    pub fn is_of_arranged(&self) -> bool {
+        self.starred || self.noted || self.hidden || !self.tags.is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         let nothing = Query { unwanted: self.unwanted.clone(), ..Query::default() };
         *self == nothing
+    }
+
+    /// Whether it reads like a sentence: words, some of which are only there to make one.
+    pub fn is_question(&self) -> bool {
+        let role = |clause: &Clause| match clause.pieces.as_slice() {
+            [piece] if !piece.quoted && !piece.is_code() => Some(piece.role),
+            _ => None,
+        };
+        self.unwanted.is_empty()
+            && self.clauses.iter().all(|clause| role(clause).is_some())
+            && self.clauses.iter().any(|clause| role(clause) == Some(WordRole::Stop))
+            && self.clauses.iter().any(|clause| role(clause) != Some(WordRole::Stop))
+    }
+
+    /// Takes the words that name a time out.
+    pub fn take_time(&mut self, now: Time) {
+        let is_bare = |clause: &Clause| clause.pieces.len() == 1 && !clause.pieces[0].quoted;
+        if self.since.is_some() || self.until.is_some() || !self.unwanted.is_empty() {
+            return;
+        }
+        let words: Vec<&str> = self
+            .clauses
+            .iter()
+            .map(|clause| if is_bare(clause) { clause.pieces[0].text.as_str() } else { "" })
+            .collect();
+        let Some((range, when)) = find_time(&words, now) else { return };
+        let is_content = |clause: &Clause| clause.pieces.iter().any(|piece| piece.role != WordRole::Stop);
+        let (before, after) = (&self.clauses[..range.start], &self.clauses[range.end..]);
+        // Alone, it is what is searched for.
+        if before.iter().chain(after).any(is_content) {
+            self.clauses.drain(range);
+            self.when = Some(when);
+        }
     }
 }
 
@@ -120,29 +182,6 @@ impl Clause {
         }
     }
 
-    /// Inflected forms of a word, for questions that no passage matches exactly.
-    pub fn forms(&self) -> Option<TermGroup> {
-        let [piece] = self.pieces.as_slice() else { return self.term_groups().pop() };
-        let [term] = piece.terms.as_slice() else { return self.term_groups().into_iter().next() };
-        let word = std::str::from_utf8(term).ok()?;
-        if STOP_WORDS.contains(&word) {
-            return None;
-        }
-        let mut group = piece.term_group(0);
-        let is_word = word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase());
-        if is_word {
-            let stem = stem(word);
-            let forms = ["", "s", "es", "d", "ed", "ing", "e", "er", "ion", "ly"];
-            group.terms.extend(forms.iter().map(|end| format!("{stem}{end}").into_bytes()));
-            if let Some(last) = stem.chars().last() {
-                group.terms.extend(["ed", "ing"].map(|end| format!("{stem}{last}{end}").into_bytes()));
-            }
-            group.terms.sort();
-            group.terms.dedup();
-        }
-        Some(group)
-    }
-
     /// Whether a text, in lower case and with single spaces, contains one of the pieces as typed.
     pub fn matches(&self, text: &str) -> bool {
         self.pieces.iter().any(|piece| text.contains(&piece.text))
@@ -155,39 +194,22 @@ impl Clause {
 }
 
 impl QueryPiece {
-    fn term_group(&self, number: usize) -> TermGroup {
+    /// Several terms with signs between them, such as a path; `Anna's` is none.
+    pub fn is_code(&self) -> bool {
+        let is_sign = |letter: char| letter.is_ascii_punctuation() && letter != '\'';
+        self.exact && self.text.contains(is_sign)
+    }
+
+    pub fn term_group(&self, number: usize) -> TermGroup {
         let Some(term) = self.terms.get(number) else { return TermGroup::default() };
         let last = number + 1 == self.terms.len();
         // A single character of a script without spaces is indexed only in pairs with its neighbours.
         let letter =
             std::str::from_utf8(term).is_ok_and(|text| !text.is_ascii() && text.chars().count() == 1);
         let prefixes = if last && self.prefix || letter { vec![term.clone()] } else { Vec::new() };
-        TermGroup { terms: vec![term.clone()], prefixes }
+        TermGroup { terms: vec![term.clone()], prefixes, ..TermGroup::default() }
     }
 }
-
-/// Removes one common suffix.
-fn stem(word: &str) -> &str {
-    for end in ["ing", "ies", "ed", "es", "s", "e"] {
-        if let Some(stem) = word.strip_suffix(end).filter(|stem| stem.len() >= 3) {
-            // `planning` is `plan` with a doubled letter.
-            let bytes = stem.as_bytes();
-            let doubled =
-                matches!(bytes, [.., a, b] if a == b && !b"lsz".contains(a)) && end != "s" && end != "e";
-            return if doubled { &stem[..stem.len() - 1] } else { stem };
-        }
-    }
-    word
-}
-
-/// Words that occur in questions and not necessarily in answers.
-const STOP_WORDS: &[&str] = &[
-    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
-    "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it",
-    "its", "me", "my", "of", "on", "or", "our", "should", "so", "some", "that", "the", "their", "them",
-    "then", "there", "they", "this", "to", "us", "was", "we", "were", "what", "when", "where", "which",
-    "who", "why", "will", "with", "would", "you", "your",
-];
 
 fn parse_piece(text: &str, quoted: bool) -> Option<QueryPiece> {
     let prefix = !quoted && text.ends_with('*');
@@ -198,12 +220,20 @@ fn parse_piece(text: &str, quoted: bool) -> Option<QueryPiece> {
             terms.push(term.to_vec());
         }
     });
-    let text = normalize(text);
+    let (typed, text) = (text.to_owned(), normalize(text));
     let word = text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     // A single term represents the phrase only if nothing else was typed.
     let more = terms.len() > 1 || terms.first().is_some_and(|term| quoted && *term != text.as_bytes());
     let exact = more && (quoted || !word || !text.is_ascii());
-    (!terms.is_empty()).then_some(QueryPiece { text, terms, prefix, exact })
+    (!terms.is_empty()).then_some(QueryPiece {
+        typed,
+        text,
+        terms,
+        prefix,
+        quoted,
+        exact,
+        role: WordRole::Content,
+    })
 }
 
 /// Lower case and single spaces: how texts are compared.
@@ -218,14 +248,14 @@ pub fn normalize(text: &str) -> String {
             out.push_str(word);
             out[start..].make_ascii_lowercase();
         } else {
-            out.extend(word.chars().flat_map(char::to_lowercase));
+            out.extend(composed(word).chars().flat_map(char::to_lowercase));
         }
     }
     out
 }
 
-const FILTERS: [&str; 10] =
-    ["source", "project", "branch", "model", "tool", "file", "role", "kind", "since", "until"];
+const FILTERS: [&str; 11] =
+    ["source", "project", "branch", "model", "tool", "file", "role", "kind", "since", "until", "tag"];
 
 /// Returns false if there is no filter of this name.
 fn apply_filter(query: &mut Query, name: &str, value: &str, now: Time) -> Result<bool> {
@@ -239,6 +269,10 @@ fn apply_filter(query: &mut Query, name: &str, value: &str, now: Time) -> Result
         "file" => query.file = text(),
         "role" => query.kinds = intersect_kinds(query.kinds.as_deref(), parse_role(value)?),
         "kind" => query.kinds = intersect_kinds(query.kinds.as_deref(), parse_kinds(value)?),
+        "tag" => query.tags.push(arrangement::tag(value)?),
+        "is" if value == "starred" => query.starred = true,
+        "is" if value == "hidden" => query.hidden = true,
+        "has" if value == "note" => query.noted = true,
         "since" => query.since = Some(parse_time(value, now)?),
         "until" => query.until = Some(parse_time(value, now)?),
         _ => return Ok(false),
@@ -377,14 +411,19 @@ mod tests {
     }
 
     #[test]
-    fn questions_have_forms_and_no_stop_words() {
-        let forms = |word: &str| read(word).clauses[0].forms();
-        assert!(forms("the").is_none());
-        let fix = forms("fixing").unwrap();
-        for form in ["fix", "fixed", "fixes", "fixing"] {
-            assert!(fix.terms.contains(&form.as_bytes().to_vec()), "{form}");
+    fn sentences_are_questions() {
+        for (text, is_question) in [
+            ("how did we fix the login", true),
+            ("wie haben wir das Problem mit dem Login gelöst", true),
+            ("flaky login test", false),
+            ("the \"flaky login\"", false),
+            ("the login -test", false),
+            ("how would they", false),
+            ("die hard", false),
+            ("where is Anna's letter", true),
+            ("dry-run then", false),
+        ] {
+            assert_eq!(read(text).is_question(), is_question, "{text}");
         }
-        assert!(forms("plan").unwrap().terms.contains(&b"planned".to_vec()));
-        assert!(forms("planned").unwrap().terms.contains(&b"plan".to_vec()));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::passages::{FoundPassage, PassageStep, snippet};
-use super::query::Query;
+use super::passages::{FoundPassage, PassageStep};
+use super::snippet::Marker;
 use super::{Group, PassageView, SHOWN, SearchResult, Searcher};
 use crate::view::session::list::SessionView;
 use annals_core::{PassageKind, Result, Shown, Time};
@@ -11,7 +11,7 @@ use annals_sources::by_name;
 
 impl Searcher<'_> {
     /// None if all of its hits are copies, or not visible.
-    pub fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
+    pub fn result(&self, group: Group, marker: &Marker<'_>, shown: usize) -> Result<Option<SearchResult>> {
         let mut reader = self.reader();
         let mut passages_found: Vec<(f32, Rc<FoundPassage>)> = Vec::new();
         let mut read_count = 0;
@@ -37,7 +37,7 @@ impl Searcher<'_> {
         };
         let mut passages = Vec::new();
         for (score, found) in &passages_found {
-            passages.push(self.passage(found, *score, query)?);
+            passages.push(self.passage(found, *score, marker)?);
         }
         Ok(Some(self.view(session, &passages_found, passages, group.score, more_passages)))
     }
@@ -59,6 +59,9 @@ impl Searcher<'_> {
                 session_id: Some(session.session_id),
                 stream: None,
                 title: session.title,
+                name: session.name,
+                starred: session.starred,
+                tags: session.tags,
                 cwd: session.cwd,
                 git_branch: session.git_branch,
                 last_message_at: session.last_message_at,
@@ -77,6 +80,9 @@ impl Searcher<'_> {
                     stream: record.map(|record| record.stream.clone()),
                     title: record
                         .map(|record| self.view.door.text(&format!("{} {}", record.stream, record.key))),
+                    name: None,
+                    starred: false,
+                    tags: Vec::new(),
                     cwd: None,
                     git_branch: None,
                     last_message_at: record.and_then(|record| record.at).map(Time::rfc3339),
@@ -98,8 +104,8 @@ impl Searcher<'_> {
         }
     }
 
-    fn passage(&self, found: &FoundPassage, score: f32, query: &Query) -> Result<PassageView> {
-        let (snippet, highlights) = snippet(self.view.door, &found.text, &query.clauses);
+    fn passage(&self, found: &FoundPassage, score: f32, marker: &Marker<'_>) -> Result<PassageView> {
+        let (snippet, highlights) = marker.snippet(self.view.door, &found.text);
         let (position, off_branch) = match &found.step {
             Some(step) => self.position(step)?,
             None => (None, false),

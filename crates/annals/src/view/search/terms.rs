@@ -3,23 +3,20 @@
 use std::collections::HashSet;
 
 use super::query::{Clause, Query};
-use super::{MOST_TERM_GROUPS, MatchMode, Searcher};
+use super::{MOST_TERM_GROUPS, Searcher};
 use annals_core::{FILE_MARK, MODEL_MARK, Result, SECRET_MARK, SessionId, TOOL_MARK, Time};
-use annals_store::{SessionFilter, TermGroup, TermQuery};
+use annals_store::{Hiding, SessionFilter, TermGroup, TermQuery};
 
 fn add_secrets(group: &mut TermGroup) {
-    for terms in [&mut group.terms, &mut group.prefixes] {
+    for terms in [&mut group.terms, &mut group.prefixes, &mut group.forms] {
         let marked: Vec<Vec<u8>> = terms.iter().map(|term| [SECRET_MARK, term.as_slice()].concat()).collect();
         terms.extend(marked);
     }
 }
 
 impl Searcher<'_> {
-    pub fn term_query(&self, query: &Query, mode: MatchMode) -> Result<TermQuery> {
-        let mut groups: Vec<TermGroup> = match mode {
-            MatchMode::All => query.clauses.iter().flat_map(Clause::term_groups).collect(),
-            MatchMode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
-        };
+    /// All of these groups, and what filters require.
+    pub fn term_query(&self, query: &Query, mut groups: Vec<TermGroup>) -> Result<TermQuery> {
         groups.truncate(MOST_TERM_GROUPS);
         // The owner may also find what is within secrets.
         if self.view.door.reveals() {
@@ -27,7 +24,7 @@ impl Searcher<'_> {
         }
         let marked = |mark: &[u8], word: &str| TermGroup {
             terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
-            prefixes: Vec::new(),
+            ..TermGroup::default()
         };
         let mut of_calls = Vec::new();
         of_calls.extend(query.tool.as_deref().map(|tool| marked(TOOL_MARK, tool)));
@@ -50,10 +47,7 @@ impl Searcher<'_> {
             excluded.iter_mut().for_each(add_secrets);
         }
         Ok(TermQuery {
-            least: match mode {
-                MatchMode::All => groups.len(),
-                MatchMode::Any => usize::from(!groups.is_empty()),
-            },
+            least: groups.len(),
             groups,
             excluded,
             of_calls,
@@ -73,6 +67,7 @@ impl Searcher<'_> {
             return Ok(Some(rows));
         }
         let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
+        let narrowed = narrowed || query.is_of_arranged() || self.view.archive.hides()?;
         if !narrowed && self.view.archive.is_whole() {
             return Ok(None);
         }
@@ -82,6 +77,10 @@ impl Searcher<'_> {
             project: query.project.clone().filter(|_| path),
             project_part: query.project.clone().filter(|_| !path),
             branch: query.branch.clone(),
+            starred: query.starred,
+            noted: query.noted,
+            tags: query.tags.clone(),
+            hiding: if query.hidden { Hiding::Only } else { Hiding::LeftOut },
             with_agents: true,
             ..SessionFilter::default()
         };

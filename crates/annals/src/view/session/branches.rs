@@ -111,26 +111,35 @@ pub struct Kin {
     session: SessionId,
     nodes: HashMap<(FileId, u64), NodeRow>,
     below: HashMap<ContentKey, Vec<ContentKey>>,
+    names: HashMap<ContentKey, String>,
 }
 
 impl Kin {
-    /// The node of a row and the keys of its children; None if its session does not branch.
-    pub fn of(
-        &mut self,
-        archive: Archive<'_>,
-        row: &MessageRow,
-    ) -> Result<Option<(NodeRow, Vec<ContentKey>)>> {
-        if self.session != row.session_id {
-            *self = Kin { session: row.session_id, ..Kin::default() };
-            for node in archive.tree(row.session_id)? {
+    /// Reads the tree of a session, unless it is the one that was read last.
+    pub fn visit(&mut self, view: &View<'_>, session: SessionId) -> Result<()> {
+        if self.session != session {
+            let names = view.archive.node_names(session)?.into_iter();
+            let names = names.map(|(key, name)| (key, view.door.text(&name).to_string())).collect();
+            *self = Kin { session, names, ..Kin::default() };
+            for node in view.archive.tree(session)? {
                 self.nodes.insert((node.file, node.offset), node);
                 if let Some(parent) = node.parent {
                     self.below.entry(parent).or_default().push(node.key);
                 }
             }
         }
-        let node = self.nodes.get(&(row.file, row.span.offset));
-        Ok(node.map(|node| (*node, self.below.get(&node.key).cloned().unwrap_or_default())))
+        Ok(())
+    }
+
+    /// The node of a row and the keys of its children; None if its session does not branch.
+    pub fn of(&self, row: &MessageRow) -> Option<(NodeRow, &[ContentKey])> {
+        let node = self.nodes.get(&(row.file, row.span.offset))?;
+        Some((*node, self.below.get(&node.key).map(Vec::as_slice).unwrap_or_default()))
+    }
+
+    /// The id of a message in records: the client's own if it is unique in its session.
+    pub fn id(&self, key: ContentKey) -> String {
+        self.names.get(&key).cloned().unwrap_or_else(|| key.hex())
     }
 }
 

@@ -29,11 +29,18 @@ impl EntryBuilder<'_> {
     ) -> Result<()> {
         let parts = self.view.archive.step_parts(self.source.manifest().source, steps)?;
         contents.load(&self.wanted_bytes(steps, &parts))?;
+        let session = match steps.first() {
+            Some(StepRow::Message(row)) => row.session.as_str(),
+            Some(StepRow::Call(row)) => row.session.as_str(),
+            None => return Ok(()),
+        };
+        let mut arranged = self.view.message_arrangements(self.source.manifest().source, session)?;
         for step in steps {
-            let entry = match step {
+            let mut entry = match step {
                 StepRow::Message(row) => self.message_with_calls(contents, row, &parts)?,
                 StepRow::Call(row) => self.call(contents, row, &parts)?,
             };
+            entry.arrangement = arranged.remove(&entry.id);
             visit(step, entry)?;
         }
         Ok(())
@@ -93,6 +100,7 @@ impl EntryBuilder<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            arrangement: None,
             on_current_branch: None,
             branches: Vec::new(),
             branch_count: None,
@@ -151,6 +159,7 @@ impl EntryBuilder<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            arrangement: None,
             on_current_branch: None,
             branches: Vec::new(),
             branch_count: None,

@@ -9,7 +9,7 @@ use annals_core::{Raw, Result, SessionId};
 use annals_store::{SessionFilter, SessionTexts};
 
 impl View<'_> {
-    /// The filter without the sessions that match only within a secret.
+    /// The filter with names replaced by what they mean, without the sessions that match only within a secret.
     pub(in crate::view) fn without_guesses<'f>(
         &self,
         filter: &'f SessionFilter,
@@ -17,19 +17,20 @@ impl View<'_> {
         if let Some(words) = &filter.words {
             check_words(words)?;
         }
+        let filter = self.named_sessions(filter)?;
         let compares = filter.words.is_some()
             || filter.branch.is_some()
             || filter.project.is_some()
             || filter.project_part.is_some();
         if !compares || self.door.reveals() {
-            return Ok(Cow::Borrowed(filter));
+            return Ok(filter);
         }
-        let rows = self.archive.session_texts(filter)?;
+        let rows = self.archive.session_texts(&filter)?;
         let hidden: Vec<SessionId> =
-            rows.iter().filter(|texts| !self.matches_shown(filter, texts)).map(|texts| texts.row).collect();
+            rows.iter().filter(|texts| !self.matches_shown(&filter, texts)).map(|texts| texts.row).collect();
         match hidden.is_empty() {
-            true => Ok(Cow::Borrowed(filter)),
-            false => Ok(Cow::Owned(SessionFilter { without: hidden, ..filter.clone() })),
+            true => Ok(filter),
+            false => Ok(Cow::Owned(SessionFilter { without: hidden, ..filter.into_owned() })),
         }
     }
 
@@ -41,7 +42,8 @@ impl View<'_> {
             masked |= shown.as_bytes() != text.expose();
             shown.to_lowercase()
         };
-        let [title, cwd, branch] = [&texts.title, &texts.cwd, &texts.git_branch].map(&mut shown);
+        let [title, cwd, branch, name] =
+            [&texts.title, &texts.cwd, &texts.git_branch, &texts.name].map(&mut shown);
         // SQL has compared the rest.
         if !masked {
             return true;
@@ -52,7 +54,7 @@ impl View<'_> {
         };
         let has_word = |word: &str| {
             let word = word.to_lowercase();
-            [&title, &cwd, &branch, &key].iter().any(|text| text.contains(&word))
+            [&title, &cwd, &branch, &name, &key].iter().any(|text| text.contains(&word))
         };
         contains(&branch, &filter.branch)
             && contains(&cwd, &filter.project_part)

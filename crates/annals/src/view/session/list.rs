@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
 use crate::view::usage::prices::{Cost, millionths};
-use annals_core::{Error, Result, SessionFacts, SessionId, Shown, ShownJson, Time, Tokens};
+use annals_core::{Arranged, Error, Result, SessionFacts, SessionId, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
 
@@ -38,7 +38,18 @@ pub struct SessionView {
     pub provider_label: &'static str,
     pub project_dir: Option<Shown>,
     pub cwd: Option<Shown>,
+    /// As the client has it.
     pub title: Option<Shown>,
+    /// What the caller named it; shown instead of the title.
+    pub name: Option<Shown>,
+    pub starred: bool,
+    pub tags: Vec<Shown>,
+    pub has_note: bool,
+    /// Markdown; only of a single session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<Shown>,
+    /// Left out of lists and searches: the session, its project or the session that started it is hidden.
+    pub hidden: bool,
     pub models: Vec<String>,
     pub tokens: TokenSums,
     pub cost_usd: Option<f64>,
@@ -135,6 +146,13 @@ impl View<'_> {
         let mut rows = self.archive.sessions(&filter, Page { limit: 50, after: None })?;
         if let Some(exact) = best_of_equals(&rows, id) {
             return self.session_view(rows.swap_remove(exact), Native::Included).map(Some);
+        }
+        // Several homes may have the one session that is meant.
+        if let Some(key) = rows.first().map(|row| row.key.clone())
+            && rows.iter().all(|row| row.key == key)
+            && let Some(best) = best_of_equals(&rows, &key)
+        {
+            return self.session_view(rows.swap_remove(best), Native::Included).map(Some);
         }
         match rows.len() {
             0 => Ok(None),
@@ -242,6 +260,12 @@ impl View<'_> {
     fn session_view(&self, row: SessionRow, native: Native) -> Result<SessionView> {
         let manifest = by_name(&row.source).map(|source| source.manifest());
         let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+        let mut arranged = self.arrangement(&Arranged::session(&row.source, &row.key))?;
+        let has_note = arranged.note.is_some();
+        let hidden = arranged.hidden || self.archive.hides()? && self.archive.is_hidden(row.id)?;
+        if native == Native::LeftOut {
+            arranged.note = None;
+        }
         let native = match native {
             Native::Included => {
                 let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
@@ -271,6 +295,12 @@ impl View<'_> {
             project_dir: cwd.clone(),
             cwd,
             title: row.title.as_ref().map(|title| self.door.raw(title)),
+            name: arranged.name,
+            starred: arranged.starred,
+            tags: arranged.tags,
+            has_note,
+            note: arranged.note,
+            hidden,
             models: row.models,
             tokens: row.tokens.into(),
             cost_usd,
@@ -302,6 +332,18 @@ impl View<'_> {
             last: row.last_at,
         })
     }
+}
+
+impl SessionView {
+    /// What people call it: its name, or else its title.
+    pub fn heading(&self) -> Option<&Shown> {
+        heading(&self.name, &self.title)
+    }
+}
+
+/// The name that a person gave a session, or else its title; none if both are blank.
+pub fn heading<'s>(name: &'s Option<Shown>, title: &'s Option<Shown>) -> Option<&'s Shown> {
+    [name, title].into_iter().flatten().find(|text| !text.as_str().trim().is_empty())
 }
 
 /// The cursor of a list that continues after this session.

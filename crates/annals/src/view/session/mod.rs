@@ -9,4 +9,6 @@ pub(super) mod lines;
 pub(super) mod list;
 pub(super) mod narrowing;
 pub(super) mod outline;
+pub(super) mod overview;
+pub(super) mod short;
 pub(super) mod transcript;

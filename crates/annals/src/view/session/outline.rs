@@ -11,9 +11,10 @@ use super::transcript::{TranscriptPage, TranscriptQuery};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
+use crate::view::usage::prices::{millionths, price_of};
 use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Time};
-use annals_sources::by_name;
-use annals_store::{MessageRow, PromptPlace};
+use annals_sources::{Source, by_name};
+use annals_store::{Contents, MessageRow, PromptPlace, ResponseFilter, RowPlace};
 
 /// Most prompts listed; longer sessions are paged by steps.
 const MOST: usize = 2_000;
@@ -36,38 +37,113 @@ pub struct PromptLine {
     pub at: Option<String>,
     /// The start of the prompt on one line.
     pub text: Shown,
+    /// Tokens of the responses up to the next prompt; 0 if the conversation branches.
+    pub tokens: i64,
+    /// Their estimated cost, as far as they have a price.
+    pub cost_usd: Option<f64>,
 }
 
 impl View<'_> {
     pub fn outline(&self, session: &SessionView, branch: &Branch) -> Result<Outline> {
         let mut contents = self.archive.contents();
         let (mut prompts, mut complete) = (Vec::new(), true);
+        let mut places = Vec::new();
         let source = by_name(&session.source);
         self.each_prompt(session, branch, &mut |place| {
             if prompts.len() == MOST {
                 complete = false;
                 return Ok(false);
             }
-            let mut raw = vec![contents.span(place.file, place.span)?];
-            for line in self.archive.message_lines(session.row, place.file, place.span.offset)? {
-                raw.push(contents.span(place.file, line)?);
-            }
-            let lines: Vec<&[u8]> = raw.iter().map(|line| line.expose()).collect();
-            let blocks = source.map_or(Vec::new(), |source| source.blocks(&lines));
-            let text = blocks.into_iter().find_map(|block| match block {
-                Block::Text(text) if !text.trim().is_empty() => Some(text),
-                Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),
-                _ => None,
-            });
+            places.push((place.file, place.span.offset));
             prompts.push(PromptLine {
+                tokens: 0,
+                cost_usd: None,
                 id: place.key.hex(),
                 seq: place.step,
                 at: place.at.map(Time::rfc3339),
-                text: line(self.door, &text.unwrap_or_default()),
+                text: self.prompt_line(session, source, &mut contents, &place)?,
             });
             Ok(true)
         })?;
+        if Branches::of(self.archive, session.row, branch)?.is_none() {
+            self.add_spent(session, &places, &mut prompts)?;
+        }
         Ok(Outline { step_count: self.count_steps(session, branch)?, prompts, complete })
+    }
+
+    /// Adds each response to the prompt before it in the same file.
+    fn add_spent(
+        &self,
+        session: &SessionView,
+        places: &[(FileId, u64)],
+        prompts: &mut [PromptLine],
+    ) -> Result<()> {
+        let mut by_file: HashMap<FileId, Vec<(u64, usize)>> = HashMap::new();
+        for (number, (file, offset)) in places.iter().enumerate() {
+            by_file.entry(*file).or_default().push((*offset, number));
+        }
+        by_file.values_mut().for_each(|offsets| offsets.sort_unstable());
+        let filter = ResponseFilter { session: Some(session.row), ..ResponseFilter::default() };
+        self.archive.each_response(&filter, RowPlace::default(), &mut |row| {
+            let offsets = by_file.get(&row.file).filter(|_| !row.copied);
+            let before = offsets.and_then(|offsets| {
+                let after = offsets.partition_point(|(offset, _)| *offset <= row.span.offset);
+                offsets.get(after.checked_sub(1)?)
+            });
+            if let Some(prompt) = before.and_then(|(_, number)| prompts.get_mut(*number)) {
+                prompt.tokens += row.tokens.total();
+                let price =
+                    row.model.as_deref().and_then(|model| price_of(model, row.at.map_or(0, Time::day)));
+                if let Some(price) = price {
+                    let cost = price.cost(row.tokens.prompt_class(), row.tokens).dollars();
+                    prompt.cost_usd = Some(millionths(prompt.cost_usd.unwrap_or(0.0) + cost));
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
+    /// The prompts of a session from one moment to before another, each on one line.
+    pub(in crate::view) fn prompts_between(
+        &self,
+        session: &SessionView,
+        from: Time,
+        to: Time,
+    ) -> Result<Vec<(Option<Time>, Shown)>> {
+        let mut contents = self.archive.contents();
+        let mut prompts = Vec::new();
+        let source = by_name(&session.source);
+        self.each_prompt(session, &Branch::Current, &mut |place| {
+            if place.at.is_some_and(|at| at >= from && at < to) {
+                prompts.push((place.at, self.prompt_line(session, source, &mut contents, &place)?));
+            }
+            Ok(prompts.len() < MOST)
+        })?;
+        prompts.sort_by_key(|(at, _)| *at);
+        Ok(prompts)
+    }
+
+    /// The start of a prompt on one line.
+    fn prompt_line(
+        &self,
+        session: &SessionView,
+        source: Option<&'static dyn Source>,
+        contents: &mut Contents<'_>,
+        place: &PromptPlace,
+    ) -> Result<Shown> {
+        let mut raw = vec![contents.span(place.file, place.span)?];
+        for line in self.archive.message_lines(session.row, place.file, place.span.offset)? {
+            raw.push(contents.span(place.file, line)?);
+        }
+        let lines: Vec<&[u8]> = raw.iter().map(|line| line.expose()).collect();
+        let blocks = source.map_or(Vec::new(), |source| source.blocks(&lines));
+        let text = blocks.into_iter().find_map(|block| match block {
+            Block::Text(text) if !text.trim().is_empty() => Some(text),
+            Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),
+            _ => None,
+        });
+        Ok(line(self.door, &text.unwrap_or_default()))
     }
 
     /// In order of the transcript, or of the branch.
@@ -124,7 +200,19 @@ impl View<'_> {
         step: i64,
         limit: i64,
     ) -> Result<TranscriptPage> {
-        let (file, place) = match Branches::of(self.archive, session.row, branch)? {
+        let query = TranscriptQuery { changes: true, branch: branch.clone(), ..TranscriptQuery::default() };
+        self.steps_of_query(session, query, step, limit)
+    }
+
+    /// The same, with more or less of each step.
+    pub fn steps_of_query(
+        &self,
+        session: &SessionView,
+        query: TranscriptQuery,
+        step: i64,
+        limit: i64,
+    ) -> Result<TranscriptPage> {
+        let (file, place) = match Branches::of(self.archive, session.row, &query.branch)? {
             Some(branches) => {
                 let before = usize::try_from(step - 1).ok().and_then(|before| branches.steps().nth(before));
                 (0, before.map_or(-1, |(at, _)| at as i64))
@@ -132,7 +220,6 @@ impl View<'_> {
             None => self.archive.place_before_step(session.row, step)?,
         };
         let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
-        let query = TranscriptQuery { changes: true, branch: branch.clone(), ..TranscriptQuery::default() };
         self.transcript_page(session, query, &Paging { limit, cursor })
     }
 }

@@ -9,6 +9,7 @@ use super::branches::{Branch, BranchView, Branches};
 use super::entry_builder::EntryBuilder;
 use super::lines::{LineGraph, Lines};
 use super::list::{SessionView, TokenSums};
+use crate::view::arrangement::ArrangementView;
 use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
@@ -46,6 +47,9 @@ pub struct Entry {
     pub usage: Option<TokenSums>,
     /// Estimated cost of these responses; null if one of their models has no price.
     pub cost_usd: Option<f64>,
+    /// What the caller said about this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrangement: Option<ArrangementView>,
     /// In a branching conversation: whether the client shows this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_current_branch: Option<bool>,

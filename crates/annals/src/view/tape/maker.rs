@@ -37,6 +37,33 @@ pub struct Drift {
 
 type Visit<'s> = dyn FnMut(Event) -> Result<()> + 's;
 
+/// Messages and calls that files of a session had. Clients copy whole conversations: what is in several files happened once.
+#[derive(Debug, Default)]
+pub struct Emitted {
+    /// Those of files before.
+    earlier: HashSet<ContentKey>,
+    here: Vec<ContentKey>,
+    /// Messages of the file that are copies.
+    copies: HashSet<u64>,
+}
+
+impl Emitted {
+    /// False for a row that a file before had.
+    fn is_first(&mut self, key: ContentKey) -> bool {
+        let first = !self.earlier.contains(&key);
+        if first {
+            self.here.push(key);
+        }
+        first
+    }
+
+    /// For the next file of the session.
+    pub fn next_file(mut self) -> Emitted {
+        self.earlier.extend(self.here.drain(..));
+        Emitted { earlier: self.earlier, ..Emitted::default() }
+    }
+}
+
 pub struct TapeMaker<'a> {
     door: &'a Door,
     source: &'static dyn Source,
@@ -54,6 +81,7 @@ pub struct TapeMaker<'a> {
     snapshots: HashMap<String, String>,
     last: Option<Time>,
     agent: Option<bool>,
+    pub emitted: Emitted,
     pub grades: CoverageGrades,
     pub line: u64,
 }
@@ -108,6 +136,7 @@ impl<'a> TapeMaker<'a> {
             snapshots: HashMap::new(),
             last: None,
             agent: None,
+            emitted: Emitted::default(),
             grades: CoverageGrades::default(),
             line: 0,
         }
@@ -163,6 +192,11 @@ impl<'a> TapeMaker<'a> {
         match item {
             // Unsent messages are not part of the conversation.
             Item::Message(message) if message.kind == MessageKind::Unsent => Ok(()),
+            Item::Message(message) if !self.emitted.is_first(message.key) => {
+                self.emitted.copies.insert(message.span.offset);
+                Ok(())
+            }
+            Item::Extend { message, .. } if self.emitted.copies.contains(message) => Ok(()),
             Item::Message(message) => {
                 let role = match message.role {
                     Role::Tool => Role::User,
@@ -176,6 +210,8 @@ impl<'a> TapeMaker<'a> {
                 let (at, bytes) = (self.last, line.within(*span));
                 self.emit_message(session, Role::Assistant, at, false, bytes, visit)
             }
+            // Without its call, a result is not reported either.
+            Item::Call(call) if !self.emitted.is_first(call.key) => Ok(()),
             Item::Call(call) => self.emit_call(line, call, visit),
             Item::Result(result) => self.emit_result(line, result, all, visit),
             Item::Document(document) if self.resolve.is_some() => {

@@ -24,7 +24,7 @@ use event::{Event, moment};
 use grades::CoverageGrades;
 use lines::{Ending, each_line};
 pub use maker::Drift;
-use maker::{Resolve, TapeMaker};
+use maker::{Emitted, Resolve, TapeMaker};
 use trace::Traces;
 
 /// Drifts that are reported one by one; the others are only counted.
@@ -185,6 +185,8 @@ struct Taping {
     session: String,
     facts: Option<SessionFacts>,
     grades: CoverageGrades,
+    /// What the files so far had.
+    emitted: Emitted,
     traces: Traces,
     drifts: Vec<Drift>,
     drift_count: u64,
@@ -199,6 +201,7 @@ impl Taping {
             session: String::new(),
             facts: None,
             grades: CoverageGrades::default(),
+            emitted: Emitted::default(),
             traces: Traces::default(),
             drifts: Vec::new(),
             drift_count: 0,
@@ -213,10 +216,13 @@ impl Taping {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         let (source, recorder, form) = (self.source, self.recorder, self.recorder.form());
-        let open = |context: &FileContext| {
-            TapeMaker::new(door, source, recorder, file.reader, context, file.resolve)
+        let mut earlier = Some(std::mem::take(&mut self.emitted).next_file());
+        let mut open = |context: &FileContext| {
+            let mut maker = TapeMaker::new(door, source, recorder, file.reader, context, file.resolve);
+            maker.emitted = earlier.take().unwrap_or_default();
+            maker
         };
-        let mut maker = file.context.as_ref().map(open);
+        let mut maker = file.context.as_ref().map(&mut open);
         let mut waiting: Vec<(u64, u64, Vec<u8>)> = Vec::new();
         let nameless = FileContext { path: String::new(), modified: None };
         let mut number = 0;
@@ -243,6 +249,7 @@ impl Taping {
         }
         let (session, facts) = maker.facts();
         self.grades.merge(&maker.final_grades());
+        self.emitted = maker.emitted;
         if self.session.is_empty() {
             self.session = session;
         }

@@ -71,7 +71,8 @@ impl View<'_> {
     /// Tokens and cost by day and model; each response counts once.
     pub fn daily_usage(&self, filter: &ResponseFilter, days: Option<i64>) -> Result<DailyUsage> {
         let since = days.map(|days| self.now.day().saturating_sub(days.max(1) - 1));
-        let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter.clone() };
+        let filter = self.named_responses(filter)?;
+        let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter };
         let mut by_day: BTreeMap<i64, BTreeMap<Option<String>, Sums>> = BTreeMap::new();
         for sum in self.archive.usage_sums(UsageBy::Day, &filter)? {
             let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
@@ -98,16 +99,54 @@ impl View<'_> {
     }
 }
 
-/// Values that lists can be filtered by: directories of sessions, and models.
+/// What was used on one day of UTC, of one model, project or source.
+#[derive(Debug)]
+pub struct UsagePoint {
+    pub day: i64,
+    pub key: Option<Shown>,
+    pub tokens: i64,
+    /// Of all responses that have a price; none if none has.
+    pub cost_usd: Option<f64>,
+}
+
+impl View<'_> {
+    /// Tokens and cost by day and by model, project or source, oldest first; responses without a time belong to no day.
+    pub fn usage_by_day(&self, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsagePoint>> {
+        let filter = self.named_responses(filter)?;
+        let mut points: BTreeMap<(i64, Option<Vec<u8>>), Sums> = BTreeMap::new();
+        for sum in self.archive.usage_sums(by, &filter)? {
+            let key = sum.group.as_ref().map(|group| group.expose().to_vec());
+            let point = points.entry((sum.day, key)).or_default();
+            point.cost.add(&sum);
+            point.tokens += sum.tokens;
+        }
+        let known = points.into_iter().filter(|((day, _), _)| *day != 0);
+        Ok(known
+            .map(|((day, key), sums)| UsagePoint {
+                day,
+                key: key.map(|key| self.door.text(&String::from_utf8_lossy(&key))),
+                tokens: sums.tokens.total(),
+                cost_usd: sums.cost.known(),
+            })
+            .collect())
+    }
+}
+
+/// Values that lists can be filtered by: directories of sessions, models and machines.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Choices {
     pub projects: Vec<Shown>,
     pub models: Vec<Shown>,
+    pub machines: Vec<Shown>,
 }
 
 impl View<'_> {
     pub fn choices(&self) -> Result<Choices> {
         let show = |values: Vec<annals_core::Raw>| values.iter().map(|value| self.door.raw(value)).collect();
-        Ok(Choices { projects: show(self.archive.projects(200)?), models: show(self.archive.models()?) })
+        Ok(Choices {
+            projects: show(self.archive.projects(200)?),
+            models: show(self.archive.models()?),
+            machines: show(self.archive.machines()?),
+        })
     }
 }

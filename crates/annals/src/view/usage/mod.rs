@@ -6,6 +6,7 @@ pub(super) mod tools;
 
 use std::collections::BTreeMap;
 
+use jiff::ToSpan;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +14,7 @@ use super::context::View;
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::session::list::TokenSums;
-use annals_core::{Result, Shown, Time, Tokens};
+use annals_core::{Calendar, Period, Result, Shown, Time, Tokens, is_utc, zoned};
 use annals_sources::by_name;
 use annals_store::{ResponseFilter, ResponseRow, RowPlace, UsageBy};
 use prices::{Cost, Price, millionths, price_of};
@@ -38,6 +39,8 @@ pub struct UsageReport {
     pub unpriced_models: Vec<UnpricedModel>,
     /// Copies of responses in forks and resumed sessions; each response counts in its original session.
     pub excluded_copies: i64,
+    /// Sessions that are hidden; what they used is counted.
+    pub hidden_session_count: i64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,12 +75,12 @@ struct Group {
 
 impl View<'_> {
     pub fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
-        let filter = ranged(&query.filter, query.days, self.now);
+        let filter = ranged(&self.named_responses(&query.filter)?, query.days, self.now);
         let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
         let mut total = Group::default();
         for sum in self.archive.usage_sums(query.by, &filter)? {
             let key = match query.by {
-                UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.day).date()),
+                UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.shown_day).date()),
                 UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
                     sum.group.as_ref().map(|group| String::from_utf8_lossy(group.expose()).into_owned())
                 }
@@ -119,12 +122,19 @@ impl View<'_> {
             unpriced_models: unpriced.collect(),
             total: row(self.door, None, None, &total),
             excluded_copies: self.archive.count_copied_responses(&filter)?,
+            hidden_session_count: self.archive.count_hidden()?,
         })
     }
 }
 
-/// Days are complete UTC days.
+/// Days are complete days, of UTC or of the time zone that people mean.
 fn ranged(filter: &ResponseFilter, days: Option<i64>, now: Time) -> ResponseFilter {
+    if let (Some(days), true) = (days, filter.local_days && !is_utc()) {
+        let first = zoned(now).and_then(|here| here.date().checked_sub((days.max(1) - 1).days()).ok());
+        let since =
+            first.and_then(|first| Period::of(Calendar::Day, first).bounds().ok()).map(|(from, _)| from);
+        return ResponseFilter { since: filter.since.or(since), ..filter.clone() };
+    }
     let since_day = days.map(|days| now.day().saturating_sub(days.max(1) - 1));
     ResponseFilter { since_day: filter.since_day.or(since_day), ..filter.clone() }
 }
@@ -169,7 +179,7 @@ pub struct ResponseView {
 impl View<'_> {
     /// The responses and excluded copies behind a sum.
     pub fn responses(&self, query: &UsageQuery) -> Result<ResponsePage> {
-        let filter = ranged(&query.filter, query.days, self.now);
+        let filter = ranged(&self.named_responses(&query.filter)?, query.days, self.now);
         let after = match &query.page.cursor {
             Some(cursor) => {
                 let [session, file, place] = read_numbers(cursor)?;

@@ -82,6 +82,10 @@ impl Picodollars {
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e12
     }
+
+    pub fn count(self) -> i128 {
+        self.0
+    }
 }
 
 fn picodollars(per_million: f64) -> i128 {
@@ -318,6 +322,7 @@ mod tests {
         assert_eq!(price.cost(2, million), price.cost(0, million));
         assert_eq!(price.cost(3, input).dollars(), 5.0);
         let sum = |model: &str, count: i64| UsageSum {
+            shown_day: 0,
             group: None,
             source: String::new(),
             day: day("2026-06-01"),

@@ -65,17 +65,30 @@ pub struct ToolsQuery {
     pub source: &'static dyn Source,
     /// Number of days; all if none.
     pub days: Option<i64>,
+    /// From this moment on, instead of a number of days.
+    pub since: Option<Time>,
+    /// Before this moment.
+    pub until: Option<Time>,
+    /// Only homes of this machine.
+    pub machine: Option<String>,
     /// Only sessions that ran in this directory or below it.
     pub project: Option<String>,
 }
 
 impl View<'_> {
     pub fn tools(&self, query: &ToolsQuery) -> Result<ToolAnalytics> {
-        let ToolsQuery { source, days, project } = query;
+        let ToolsQuery { source, days, project, machine, .. } = query;
+        let project = &project.as_deref().map(|project| self.project_named(project)).transpose()?;
         let (days, manifest) = (*days, source.manifest());
         let since = days.map_or(i64::MIN, |days| self.now.micros().saturating_sub(days.saturating_mul(DAY)));
-        let since = Time::from_micros(since);
-        let calls_of = CallFilter { source: manifest.source, since, project: project.as_deref() };
+        let since = query.since.unwrap_or(Time::from_micros(since));
+        let calls_of = CallFilter {
+            source: manifest.source,
+            since,
+            until: query.until.unwrap_or(Time::from_micros(i64::MAX)),
+            project: project.as_deref(),
+            machine: machine.as_deref(),
+        };
         let mut counts: HashMap<NameId, (i64, i64)> = HashMap::new();
         let mut commands: HashMap<String, i64> = HashMap::new();
         let (mut calls, mut failed) = (0, 0);
@@ -116,7 +129,9 @@ impl View<'_> {
         most_first(&mut commands);
         let filter = SessionFilter {
             source: Some(manifest.source.to_owned()),
-            since: days.map(|_| since),
+            since: query.since.or(days.map(|_| since)),
+            until: query.until,
+            machine: machine.clone(),
             project: project.clone(),
             ..SessionFilter::default()
         };

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use crate::cli::evidence;
 use crate::cli::git::{self, LineCommit};
-use crate::cli::ui::{table, time};
+use crate::cli::ui::table::{Column, fit};
+use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, percent};
 use crate::view::{
-    Blame, BlameSpan, BlameSums, CodeFile, Evidence, LineGrades, Origin, Share, View, blame_sums,
+    Blame, BlameSpan, BlameSums, CodeFile, Evidence, LineGrades, Origin, Share, ShortIds, View, blame_sums,
 };
 use annals_core::{Error, Result, Shown, Time};
 
@@ -55,6 +56,8 @@ pub struct BlameArguments {
     no_git: bool,
 }
 
+/// Columns of the terminal for what is known about a line.
+const SUMMARY: usize = 54;
 /// Larger files are treated as data.
 const LARGEST: u64 = 8 << 20;
 /// Lines of files that are traced at once.
@@ -105,7 +108,8 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     } else if context.json {
         context.output.json(&document(&part)?)?;
     } else {
-        table(context, &part)?;
+        let ids = context.short_ids(&view)?;
+        table(context, &part, &ids)?;
     }
     let is_known = !part.blame.origins.is_empty() || !part.blame.evidence.is_empty();
     Ok(if is_known { Outcome::Done } else { Outcome::Nothing })
@@ -142,8 +146,12 @@ impl Part<'_> {
     }
 }
 
-fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
+fn table(context: &mut Context, part: &Part<'_>, ids: &ShortIds) -> Result<()> {
     let width = part.to.to_string().len();
+    // Half of the terminal is for the text.
+    let room = context.output.width();
+    let least = if part.commits.is_some() { 21 } else { 12 };
+    let wide = room.map_or(SUMMARY, |room| (room / 2).saturating_sub(least + width).clamp(10, SUMMARY));
     let mut last = None;
     for (number, text, span, _) in part.each() {
         let BlameSpan { grade, origin, evidence, .. } = *span;
@@ -153,9 +161,10 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
         let summary = match (call, statement) {
             _ if last == Some((origin, evidence, grade)) => String::new(),
             (_, Some(statement)) if statement.kind == grade => describe_evidence(statement),
-            (Some(call), _) => describe_call(call),
+            (Some(call), _) => describe_call(call, ids),
             (None, _) => String::new(),
         };
+        let summary = fit(&summary, wide);
         last = Some((origin, evidence, grade));
         let commit = match (part.commits.is_some(), part.commit(number)) {
             (true, Some(commit)) => format!("{} ", &commit[..8]),
@@ -163,7 +172,9 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
             (false, _) => String::new(),
         };
         let grade = if grade == "unknown" { "-" } else { grade };
-        let head = context.output.faint(&format!("{commit}{grade:<7} {summary:<54} {number:>width$} │"));
+        let head = context.output.faint(&format!("{commit}{grade:<7} {summary:<wide$} {number:>width$} │"));
+        let left = room.map(|room| room.saturating_sub(wide + width + least));
+        let text = left.map_or(text.to_string(), |left| fit(&text.as_str().replace('\t', "    "), left));
         context.output.line(format!("{head} {text}").trim_end())?;
     }
     if context.quiet {
@@ -175,8 +186,8 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
         let Some(number) = span.origin.filter(|origin| shown.insert(*origin)) else { continue };
         let Some(call) = part.blame.origins.get(number) else { continue };
         let prompt = call.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
-        let show = format!("annals show {} --at {}", call.session_id, call.message_id);
-        context.output.note(format!("{}  {prompt}\n", describe_call(call)).trim_end());
+        let show = format!("annals show {} --at {}", ids.of(&call.session_id), call.message_id);
+        context.output.note(format!("{}  {prompt}\n", describe_call(call, ids)).trim_end());
         context.output.note(format!("    {show}"));
     }
     for statement in &part.blame.evidence {
@@ -224,9 +235,9 @@ fn explain_evidence(statement: &Evidence) -> String {
 }
 
 /// A tool call on one line.
-fn describe_call(call: &Origin) -> String {
+fn describe_call(call: &Origin, ids: &ShortIds) -> String {
     let at = time::local_text(call.at.as_ref());
-    let id: String = call.session_id.chars().take(13).collect();
+    let id: String = ids.of(&call.session_id).chars().take(13).collect();
     let model = call.model.as_deref().unwrap_or("");
     let words = format!("{at} {id} {model} {}", call.tool);
     words.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -353,10 +364,16 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
             [&[file.file.to_string()], &counts.map(|count| count.to_string())[..]].concat()
         })
         .collect();
-    let head = ["file", "#lines", "#exact", "#moved", "#changed", "#read", "#unknown"];
-    for line in table::table(&head, &rows) {
-        context.output.line(line)?;
-    }
+    let columns = [
+        Column::text("file").cut_front(20),
+        Column::number("lines"),
+        Column::number("exact"),
+        Column::number("moved").leave_out(2),
+        Column::number("changed").leave_out(3),
+        Column::number("read").leave_out(1),
+        Column::number("unknown"),
+    ];
+    context.output.table("", &columns, &rows)?;
     for (title, shares) in [("session", &sums.sessions), ("source", &sums.sources), ("model", &sums.models)] {
         context.output.line("")?;
         let row = |share: &Share| {
@@ -364,9 +381,13 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
             vec![share.name.clone(), share.lines.to_string(), percent(share.share), title]
         };
         let rows: Vec<Vec<String>> = shares.iter().map(row).collect();
-        for line in table::table(&[title, "#lines", "#share", ""], &rows) {
-            context.output.line(line)?;
-        }
+        let columns = [
+            Column::text(title).cut_end(8),
+            Column::number("lines"),
+            Column::number("share"),
+            Column::text("").cut_end(16),
+        ];
+        context.output.table("", &columns, &rows)?;
     }
     let lines = sums.lines;
     context.output.line("")?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{AT_ONCE, Place, trace};
 use crate::cli::git;
-use crate::cli::ui::table::table;
+use crate::cli::ui::table::Column;
 use crate::cli::{Context, Outcome, now};
 use crate::view::format::{counted, percent};
 use crate::view::{
@@ -145,9 +145,15 @@ fn print(context: &mut Context, answer: &OverTime) -> Result<()> {
             ]
         })
         .collect();
-    for line in table(&["month", "#lines", "#by sessions", "models", "sessions", "people"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns = [
+        Column::text("month"),
+        Column::number("lines"),
+        Column::number("by sessions"),
+        Column::text("models").cut_end(16),
+        Column::text("sessions").cut_end(16).leave_out(1),
+        Column::text("people").cut_end(12).leave_out(2),
+    ];
+    context.output.table("", &columns, &rows)?;
     context.output.line("")?;
     let rows: Vec<Vec<String>> = answer
         .survival
@@ -157,9 +163,8 @@ fn print(context: &mut Context, answer: &OverTime) -> Result<()> {
             vec![sum.days.to_string(), sum.committed.to_string(), sum.standing.to_string(), share]
         })
         .collect();
-    for line in table(&["#days", "#committed", "#standing", "#share"], &rows) {
-        context.output.line(line)?;
-    }
+    let columns = ["days", "committed", "standing", "share"].map(Column::number);
+    context.output.table("", &columns, &rows)?;
     let files = counted(answer.files, "file");
     context.output.line("")?;
     context.output.line(format!(

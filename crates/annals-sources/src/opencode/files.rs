@@ -1,0 +1,191 @@
+//! What tool calls did to files: from the client's record of an edit if there is one, otherwise from the call itself.
+
+use crate::home::folders::absolute;
+use crate::json::{Json, Object};
+use crate::tape::diff::{Change, between};
+use crate::tape::shell_read::shell_read;
+use crate::tape::unified::unified_diff_changes;
+use annals_core::{FileRegion, FileWork, Operation};
+
+/// A tool call with its result.
+pub struct FileCall<'a> {
+    pub name: &'a str,
+    pub input: &'a Object<'a>,
+    /// The client's record of the result.
+    pub metadata: Option<Json<'a>>,
+    /// The text for the model.
+    pub output: Option<&'a str>,
+    /// Where relative paths start.
+    pub folder: Option<&'a str>,
+}
+
+impl FileCall<'_> {
+    /// What a successful call did to files, or read from them; empty if that cannot be proven.
+    pub fn work(&self) -> Vec<FileWork> {
+        match (self.name, self.path()) {
+            ("edit", Some(path)) => self.edited(path),
+            ("write", Some(path)) => self.written(path).into_iter().collect(),
+            ("apply_patch", _) => self.patched(),
+            ("read", Some(path)) => self.read(path).into_iter().collect(),
+            ("bash" | "shell", _) => self.printed().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same, with files of which only the name is known.
+    pub fn touched(&self) -> Vec<FileWork> {
+        let work = self.work();
+        let operation = match self.name {
+            "edit" | "multiedit" | "write" => Operation::Update,
+            "read" => Operation::Read,
+            _ => return work,
+        };
+        match self.path() {
+            Some(path) if work.is_empty() => vec![FileWork::new(path, operation)],
+            _ => work,
+        }
+    }
+
+    fn path(&self) -> Option<String> {
+        let path = self.input.get_text("filePath").or_else(|| self.input.get_text("path"))?;
+        Some(absolute(&path, self.folder)).filter(|path| !path.is_empty())
+    }
+
+    fn edited(&self, path: String) -> Vec<FileWork> {
+        let work = FileWork::new(path, Operation::Update);
+        let given = |name: &str| self.input.get_text(name).map(|text| text.into_owned());
+        let (old, new) = (given("oldString"), given("newString"));
+        let record = self.metadata.and_then(|metadata| metadata.get("filediff"));
+        let diff = self.metadata.and_then(|metadata| metadata.get_text("diff"));
+        let mut found = match changes_of(record, diff.as_deref()) {
+            changes if changes.is_empty() => {
+                let region = |text: &Option<String>| {
+                    text.as_ref().filter(|text| !text.is_empty()).map(FileRegion::text).unwrap_or_default()
+                };
+                vec![FileWork { before: region(&old), after: region(&new), ..work }]
+            }
+            changes => changes.into_iter().map(|change| change.of(&work)).collect(),
+        };
+        if let [one] = found.as_mut_slice() {
+            (one.before.given, one.after.given) = (old, new);
+        }
+        found
+    }
+
+    /// There is no diff: what was there before is known only of a new file.
+    fn written(&self, path: String) -> Option<FileWork> {
+        let content = self.input.get_text("content")?.into_owned();
+        let existed = self.metadata.and_then(|metadata| metadata.get("exists")).and_then(Json::boolean);
+        let operation = if existed == Some(false) { Operation::Create } else { Operation::Update };
+        let mut work = FileWork::new(path, operation);
+        work.after = FileRegion::lines(1, content.clone());
+        work.after.given = Some(content.clone());
+        work.whole = Some(content);
+        Some(work)
+    }
+
+    fn patched(&self) -> Vec<FileWork> {
+        let files = self.metadata.and_then(|metadata| metadata.get("files"));
+        let mut found = Vec::new();
+        for file in files.iter().flat_map(|files| files.items()) {
+            let Some(path) = file.get_text("filePath").filter(|path| !path.is_empty()) else { continue };
+            let path = absolute(&path, self.folder);
+            let moved = file.get_text("movePath").map(|path| absolute(&path, self.folder));
+            let operation = match file.get_text("type").unwrap_or_default().as_ref() {
+                "add" => Operation::Create,
+                "delete" => Operation::Delete,
+                "move" => Operation::MoveTo,
+                _ => Operation::Update,
+            };
+            let mut work = FileWork::new(moved.clone().unwrap_or_else(|| path.clone()), operation);
+            work.moved_from = moved.map(|_| path);
+            let patch = file.get_text("patch");
+            match changes_of(Some(file), patch.as_deref()) {
+                changes if changes.is_empty() => found.push(work),
+                changes => found.extend(changes.into_iter().map(|change| change.of(&work))),
+            }
+        }
+        found
+    }
+
+    /// Newer clients note which lines they showed.
+    fn read(&self, path: String) -> Option<FileWork> {
+        let shown = self.metadata?.get("display")?.object();
+        let number = |name: &str| shown.get_integer(name);
+        let is_file = shown.get_text("type").is_none_or(|kind| kind == "file");
+        let is_cut = shown.get("truncated").and_then(Json::boolean) == Some(true);
+        let is_whole = number("lineStart") == Some(1) && number("lineEnd") == number("totalLines");
+        let text =
+            shown.get_text("text").filter(|text| is_file && is_whole && !is_cut && !text.is_empty())?;
+        let mut work = FileWork::new(path, Operation::Read);
+        work.after = FileRegion::lines(1, text.into_owned());
+        Some(work)
+    }
+
+    fn printed(&self) -> Option<FileWork> {
+        let command = self.input.get_text("command")?;
+        let is_cut = self.metadata.and_then(|metadata| metadata.get("truncated")).and_then(Json::boolean);
+        let printed = self.output.filter(|text| is_cut != Some(true) && text.ends_with('\n'))?;
+        let folder = self.input.get_text("workdir");
+        shell_read(&command, printed, folder.as_deref().or(self.folder))
+    }
+}
+
+/// The changes of one file: its text before and after, or a diff.
+fn changes_of(record: Option<Json<'_>>, diff: Option<&str>) -> Vec<Change> {
+    let text = |name: &str| record.and_then(|record| record.get_text(name));
+    if let (Some(before), Some(after)) = (text("before"), text("after")) {
+        return between(&before, &after);
+    }
+    let patch = text("patch").filter(|patch| !patch.is_empty());
+    let diff = patch.as_deref().or(diff);
+    diff.map(|diff| unified_diff_changes(diff).finish()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileCall;
+    use crate::json::Json;
+    use annals_core::{FileWork, Operation, Range};
+
+    fn work(name: &str, input: &str, metadata: &str) -> Vec<FileWork> {
+        let input = Json::parse(input.as_bytes()).unwrap().object();
+        let metadata = Json::parse(metadata.as_bytes());
+        FileCall { name, input: &input, metadata, output: None, folder: Some("/w") }.work()
+    }
+
+    #[test]
+    fn an_edit_has_the_lines_of_its_diff() {
+        let input = r#"{"filePath":"/w/a","oldString":"x","newString":"y"}"#;
+        let diff = r#"{"diff":"--- a\n+++ a\n@@ -1,2 +1,2 @@\n k\n-x\n+y\n"}"#;
+        let whole = r#"{"filediff":{"before":"k\nx\n","after":"k\ny\n"}}"#;
+        for metadata in [diff, whole] {
+            let found = work("edit", input, metadata);
+            assert_eq!(found[0].after.range, Some(Range { start: 2, end: 2 }), "{metadata}");
+            assert_eq!(found[0].after.text.as_deref(), Some("y\n"));
+        }
+        assert_eq!(work("edit", input, "{}")[0].after.text.as_deref(), Some("y"));
+    }
+
+    #[test]
+    fn new_files_and_patches_are_told_apart() {
+        let input = r#"{"filePath":"a","content":"x\n"}"#;
+        assert_eq!(work("write", input, r#"{"exists":false}"#)[0].operation, Operation::Create);
+        assert_eq!(work("write", input, r#"{"exists":true}"#)[0].operation, Operation::Update);
+        let files = r#"{"files":[{"filePath":"/w/a","type":"add","patch":"@@ -0,0 +1,1 @@\n+x\n"},{"filePath":"/w/b","type":"delete"}]}"#;
+        let found = work("apply_patch", "{}", files);
+        let operations: Vec<Operation> = found.iter().map(|work| work.operation).collect();
+        assert_eq!(operations, [Operation::Create, Operation::Delete]);
+    }
+
+    #[test]
+    fn only_whole_files_are_read_certainly() {
+        let shown = |end: u32| {
+            format!(
+                r#"{{"display":{{"type":"file","text":"a\nb","lineStart":1,"lineEnd":{end},"totalLines":2}}}}"#
+            )
+        };
+        assert_eq!(work("read", r#"{"filePath":"a"}"#, &shown(2)).len(), 1);
+        assert!(work("read", r#"{"filePath":"a"}"#, &shown(1)).is_empty());
+    }
+}

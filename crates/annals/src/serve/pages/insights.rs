@@ -1,0 +1,132 @@
+//! The insights page: what cost most, took longest and failed most, and when; every number links to what is behind it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+
+use super::filters::{Bar, Filtered, Filters};
+use super::html::{Html, in_address};
+use super::plot::hour_map;
+use super::rows::SessionLine;
+use super::tools::sums;
+use super::{Frame, Theme, render};
+use crate::serve::App;
+use crate::serve::access::Caller;
+use crate::serve::answer::Answered;
+use crate::serve::api::parameters::Nothing;
+use crate::view::format;
+use crate::view::{Paging, SessionOrder, SessionQuery, View};
+use annals_core::Result;
+use annals_store::SessionFilter;
+
+/// Sessions in each list.
+const TOP: i64 = 5;
+/// Tools in the list of failures.
+const TOOLS: usize = 8;
+/// Calls below which a rate says little.
+const FEWEST_CALLS: i64 = 5;
+/// Days of the map of hours.
+const DAYS: i64 = 90;
+
+#[derive(Template)]
+#[template(path = "insights.html")]
+struct InsightsPage {
+    frame: Frame,
+    bar: Bar,
+    lists: Vec<List>,
+    failures: Vec<ToolLine>,
+    failed: String,
+    hours: Option<Html>,
+}
+
+struct List {
+    title: &'static str,
+    /// Where the whole list is.
+    address: String,
+    rows: Vec<SessionLine>,
+}
+
+struct ToolLine {
+    name: String,
+    href: String,
+    failed: String,
+    calls: String,
+    rate: String,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Filtered(filters, Nothing {}): Filtered<Nothing>,
+) -> Answered {
+    let theme = Theme::of(&headers);
+    let filters = filters.or_days("30");
+    Ok(render(app, caller, move |view| insights(view, &filters, theme).map(Some)).await)
+}
+
+fn insights(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<InsightsPage> {
+    let orders = [
+        ("Most expensive sessions", SessionOrder::Cost, "cost"),
+        ("Sessions with most failures", SessionOrder::Failures, "failures"),
+        ("Longest sessions", SessionOrder::Duration, "duration"),
+        ("Sessions with most messages", SessionOrder::Messages, "messages"),
+    ];
+    let mut lists = Vec::new();
+    for (title, order, name) in orders {
+        let query = SessionQuery {
+            filter: session_filter(filters)?,
+            page: Paging { limit: TOP, cursor: None },
+            brief: true,
+        };
+        let list = view.sessions_in_order(&query, order)?;
+        let mut rows = Vec::new();
+        for session in &list.sessions {
+            rows.push(SessionLine::of(session).with_tally(session, view.session_tally(session)?));
+        }
+        let address = filters.address("/sessions", &[("compare", ""), ("sort", name)]);
+        lists.push(List { title, address, rows });
+    }
+    let sums = sums(view, filters)?;
+    let mut failures: Vec<(&String, i64, i64)> =
+        sums.tools.iter().map(|(name, (calls, failed))| (name, *calls, *failed)).collect();
+    failures.retain(|(_, calls, failed)| *failed > 0 && *calls >= FEWEST_CALLS);
+    failures.sort_by_key(|(name, _, failed)| (std::cmp::Reverse(*failed), *name));
+    let failures = failures.into_iter().take(TOOLS).map(|(name, calls, failed)| ToolLine {
+        name: name.clone(),
+        href: format!("/search?q={}", in_address(&format!("tool:\"{name}\" kind:result"))),
+        failed: format::number(failed),
+        calls: format::number(calls),
+        rate: format::percent(failed as f64 / calls.max(1) as f64),
+    });
+    let hours = view.week_hours(DAYS)?;
+    Ok(InsightsPage {
+        frame: Frame::new("/insights", "Insights", theme).with_filters(filters),
+        bar: Bar::of(view, "/insights", filters, &["project", "machine"])?,
+        lists,
+        failures: failures.collect(),
+        failed: format!(
+            "{} of {} failed ({})",
+            format::number(sums.failed),
+            format::counted(sums.calls, "call"),
+            format::percent(sums.failed as f64 / sums.calls.max(1) as f64)
+        ),
+        hours: hours.iter().flatten().any(|count| *count > 0).then(|| hour_map(&hours, "prompts")),
+    })
+}
+
+fn session_filter(filters: &Filters) -> Result<SessionFilter> {
+    let period = filters.period()?;
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    Ok(SessionFilter {
+        source: text(&filters.source),
+        project: text(&filters.project),
+        model: text(&filters.model),
+        machine: text(&filters.machine),
+        since: period.since,
+        until: period.until,
+        ..SessionFilter::default()
+    })
+}

@@ -1,0 +1,281 @@
+//! What was forgotten is gone from every answer and from the raw file, stays away, and everything else stays.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use annals_testkit::Bench;
+
+const PLANTED: &str = "11111111-aaaa-4bbb-8ccc-000000000001";
+const FORK: &str = "22222222-aaaa-4bbb-8ccc-000000000002";
+const OTHER: &str = "33333333-aaaa-4bbb-8ccc-000000000003";
+
+fn project(bench: &Bench) -> PathBuf {
+    bench.claude().join("projects/-w-demo")
+}
+
+fn line(session: &str, number: u64, kind: &str, content: Value) -> Value {
+    json!({
+        "parentUuid": null, "isSidechain": false, "cwd": "/w/demo", "sessionId": session, "version": "2.0.1",
+        "type": kind, "uuid": format!("{number:08}-0000-4000-8000-{}", &session[24..]),
+        "timestamp": format!("2026-03-01T10:00:{number:02}.000Z"),
+        "message": {"role": kind, "id": format!("msg_{number}_{}", &session[..4]), "model": "claude-opus-4",
+                    "content": content, "usage": {"input_tokens": 10, "output_tokens": 5}},
+    })
+}
+
+/// A session in which every text contains `tag`.
+fn session(session: &str, tag: &str) -> Vec<Value> {
+    let call = format!("toolu_{tag}");
+    let result =
+        json!([{"type": "tool_result", "tool_use_id": call, "content": format!("{tag}output zürich")}]);
+    vec![
+        line(session, 1, "user", json!(format!("please frobnicate {tag}prompt"))),
+        line(
+            session,
+            2,
+            "assistant",
+            json!([
+                {"type": "text", "text": format!("{tag}answer")},
+                {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": format!("echo {tag}command")}},
+            ]),
+        ),
+        line(session, 3, "user", result),
+        line(session, 4, "assistant", json!([{"type": "text", "text": format!("{tag}end")}])),
+        json!({"type": "summary", "summary": format!("{tag}title"),
+               "leafUuid": format!("00000004-0000-4000-8000-{}", &session[24..])}),
+    ]
+}
+
+fn write(path: &Path, lines: &[Value]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+}
+
+/// A home with a session to forget, a fork of it, two sub-agents, a snapshot, a full output, a history, and another
+/// session.
+fn planted_home(bench: &Bench) {
+    let planted = session(PLANTED, "planted");
+    let projects = project(bench);
+    write(&projects.join(format!("{PLANTED}.jsonl")), &planted);
+    write(&projects.join(format!("{OTHER}.jsonl")), &session(OTHER, "other"));
+    let copied = planted[..3].iter().map(|line| line.to_string().replace(PLANTED, FORK));
+    let mut fork: Vec<Value> = copied.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    fork.push(line(FORK, 30, "user", json!("a question of the fork")));
+    write(&projects.join(format!("{FORK}.jsonl")), &fork);
+    for agent in ["a1b2c3d4", "a2b2c3d4"] {
+        let mut task = line(PLANTED, 20, "user", json!(format!("planted task of {agent}")));
+        (task["isSidechain"], task["agentId"], task["uuid"]) =
+            (json!(true), json!(agent), json!(format!("{agent}-1")));
+        write(&projects.join(PLANTED).join(format!("subagents/agent-{agent}.jsonl")), &[task]);
+    }
+    let output = projects.join(PLANTED).join("tool-results/toolu_x.txt");
+    std::fs::create_dir_all(output.parent().unwrap()).unwrap();
+    std::fs::write(output, "planted full output\n".repeat(50)).unwrap();
+    let snapshot = bench.claude().join("file-history").join(PLANTED).join("abcdef0123456789@v1");
+    std::fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
+    std::fs::write(snapshot, "fn planted() {}\n".repeat(9)).unwrap();
+    let entry = |session: &str, tag: &str| {
+        json!({"display": format!("please frobnicate {tag}prompt"), "pastedContents": {},
+               "timestamp": 1_772_359_201_000_i64, "project": "/w/demo", "sessionId": session})
+    };
+    write(&bench.claude().join("history.jsonl"), &[entry(PLANTED, "planted"), entry(OTHER, "other")]);
+}
+
+fn everything_but_files(bench: &Bench) -> Vec<String> {
+    [OTHER, FORK].map(|id| bench.run(&["show", id, "--json", "--full"]).stdout).to_vec()
+}
+
+/// No verb and no byte of the archive has it.
+fn assert_gone(bench: &Bench, text: &str) {
+    for arguments in [
+        &["sessions", "--all"][..],
+        &["search", text],
+        &["sources", "--files"],
+        &["audit"],
+        &["records", "claude_code/sessions"],
+        &["records", "claude_code/messages"],
+        &["export", "--all", "--format", "json"],
+        &["usage", "--days", "all"],
+        &["tools", "--days", "9999"],
+        &["library"],
+    ] {
+        let ran = bench.run(&[arguments, &["--json"]].concat());
+        assert!(
+            !ran.stdout.replace(&format!("\"{text}\""), "").contains(text),
+            "{arguments:?}: {}",
+            ran.stdout
+        );
+    }
+    for entry in std::fs::read_dir(bench.archive()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!found, "{text} is in {}", path.display());
+        }
+    }
+}
+
+/// Found = kept + forgotten + the rest, in files, bytes and lines.
+fn assert_balanced(bench: &Bench) {
+    for audit in bench.json(&["audit"])["sources"].as_array().unwrap() {
+        for layer in ["files", "bytes"] {
+            let sums = &audit[layer];
+            let number = |name: &str| sums[name].as_u64().unwrap();
+            let parts = ["kept", "forgotten", "left_out", "unaccounted", "gaps"].map(number);
+            assert_eq!(number("found"), parts.iter().sum::<u64>(), "{layer}: {sums}");
+        }
+        let lines = &audit["lines"];
+        let parts = ["kept", "unknown", "malformed", "skipped", "forgotten"];
+        let sum: i64 = parts.iter().map(|name| lines[name]["lines"].as_i64().unwrap()).sum();
+        assert_eq!(lines["found"].as_i64().unwrap(), sum, "{lines}");
+    }
+}
+
+#[test]
+fn a_forgotten_session_is_gone_and_stays_away() {
+    let bench = Bench::new();
+    planted_home(&bench);
+    bench.sync_of("claude_code");
+    let before = everything_but_files(&bench);
+    let found = bench.json(&["audit"])["sources"][1]["files"]["found"].clone();
+    let plan = bench.json(&["forget", PLANTED, "--dry-run"]);
+    assert_eq!(plan["plan"]["sessions"], 3, "{plan}");
+    assert_eq!(plan["plan"]["history_lines"], 1, "{plan}");
+    assert!(plan["plan"]["copied_lines"].as_u64().unwrap() >= 3, "{plan}");
+    assert_eq!(bench.run(&["forget", PLANTED]).code, 2, "without a terminal nobody can be asked");
+    assert_eq!(everything_but_files(&bench), before);
+
+    let forgotten = bench.json(&["forget", PLANTED, "--yes", "--verify"]);
+    assert_eq!(forgotten["verified"]["found"], json!([]), "{forgotten}");
+    assert!(forgotten["verified"]["hashes"].as_u64().unwrap() > 10, "{forgotten}");
+    for text in ["plantedprompt", "plantedtitle", "planted full", "fn planted", "planted task"] {
+        assert_gone(&bench, text);
+    }
+    assert_eq!(everything_but_files(&bench)[0], before[0], "another session answers as before");
+    assert!(bench.run(&["show", FORK]).stdout.contains("a question of the fork"));
+    assert_balanced(&bench);
+    assert_eq!(bench.json(&["audit"])["sources"][1]["files"]["found"], found);
+    let account = &bench.json(&["audit"])["forgotten"][0];
+    assert_eq!((&account["reason"], &account["is_complete"]), (&json!("session"), &json!(true)));
+    assert!(project(&bench).join(format!("{PLANTED}.jsonl")).is_file(), "the client still has its file");
+
+    // The client goes on in the file, another program copies it, and the rows are read again.
+    let path = project(&bench).join(format!("{PLANTED}.jsonl"));
+    let old = std::fs::read_to_string(&path).unwrap();
+    let new = line(PLANTED, 40, "user", json!("something new"));
+    std::fs::write(&path, format!("{old}{new}\n")).unwrap();
+    let later = "44444444-aaaa-4bbb-8ccc-000000000004";
+    std::fs::write(project(&bench).join(format!("{later}.jsonl")), old.replace(PLANTED, later)).unwrap();
+    for _ in 0..5 {
+        bench.sync_of("claude_code");
+    }
+    assert!(bench.run(&["show", PLANTED]).stdout.contains("something new"));
+    assert_gone(&bench, "plantedprompt");
+    // Rewritten: the same lines in another order.
+    let mut lines: Vec<&str> = old.lines().collect();
+    lines.reverse();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    bench.sync_of("claude_code");
+    bench.json(&["rebuild"]);
+    assert_gone(&bench, "plantedprompt");
+    assert_balanced(&bench);
+    assert_eq!(bench.run(&["doctor", "--deep"]).code, 0, "{}", bench.run(&["doctor", "--deep"]).stdout);
+    let to = bench.folder.path().join("restored");
+    let restored = bench.json(&["restore", "--source", "claude_code", "--to", to.to_str().unwrap()]);
+    assert!(restored["forgotten_files"].as_u64().unwrap() >= 4, "{restored}");
+    assert!(restored["forgotten_lines"].as_u64().unwrap() >= 3, "{restored}");
+}
+
+#[test]
+fn a_text_is_masked_in_every_form() {
+    let bench = Bench::new();
+    planted_home(&bench);
+    let secret = "zürich \"4711\" wobble";
+    let encoded = [
+        base64(secret.as_bytes()),
+        serde_json::to_string(secret).unwrap(),
+        secret.chars().map(|letter| format!("\\u{:04x}", letter as u32)).collect(),
+    ];
+    let mut lines = session(OTHER, "other");
+    lines.push(line(OTHER, 50, "user", json!(format!("before {secret} after"))));
+    lines.push(line(OTHER, 51, "user", json!(encoded.join(" "))));
+    write(&project(&bench).join(format!("{OTHER}.jsonl")), &lines);
+    bench.sync_of("claude_code");
+    assert!(bench.run(&["search", "wobble"]).stdout.contains("wobble"));
+    let forgotten = bench.json(&["forget", "--text", secret, "--yes"]);
+    assert_eq!(forgotten["verified"]["found"], json!([]), "{forgotten}");
+    let shown = bench.run(&["show", OTHER]).stdout;
+    assert!(shown.contains("before ****") && !shown.contains("wobble"), "{shown}");
+    assert!(!shown.contains(&encoded[0]) && !shown.contains(&encoded[2]), "{shown}");
+    bench.sync_of("claude_code");
+    assert_gone(&bench, "wobble");
+    assert_eq!(bench.json(&["forget", "--verify", "--text", secret])["found"], json!([]));
+    assert_ne!(bench.run(&["forget", "--verify", "--text", "otheranswer"]).code, 0, "what is there is found");
+    assert_eq!(bench.run(&["doctor", "--deep"]).code, 0);
+}
+
+/// Base64 without padding.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let number = chunk.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            text.push(LETTERS[(number >> (18 - 6 * at) & 63) as usize] as char);
+        }
+    }
+    text
+}
+
+#[test]
+fn the_trash_brings_everything_back_until_it_is_emptied() {
+    let bench = Bench::new();
+    planted_home(&bench);
+    bench.sync_of("claude_code");
+    let before = bench.everything();
+    let trashed = bench.json(&["forget", PLANTED, "--trash", "30d", "--yes"]);
+    assert!(bench.run(&["search", "plantedprompt"]).code == 1, "nothing in the trash answers");
+    bench.sync_of("claude_code");
+    let list = bench.json(&["trash"]);
+    assert_eq!(list["entries"][0]["sessions"], 3, "{list}");
+    let id = trashed["id"].to_string();
+    assert_eq!(bench.run(&["trash", "restore", &id]).code, 0);
+    assert_eq!(bench.everything(), before);
+    assert_eq!(bench.run(&["trash", "restore", &id]).code, 2);
+    assert_eq!(bench.run(&["doctor", "--deep"]).code, 0);
+
+    bench.json(&["forget", PLANTED, "--trash", "30d", "--yes"]);
+    assert_eq!(bench.run(&["trash", "empty", "--yes"]).code, 0);
+    assert_eq!(bench.json(&["trash"])["entries"], json!([]));
+    assert_gone(&bench, "plantedprompt");
+    assert_gone(&bench, "plantedtitle");
+    assert_balanced(&bench);
+}
+
+#[test]
+fn rules_forget_only_when_they_are_applied() {
+    let bench = Bench::new();
+    planted_home(&bench);
+    bench.sync_of("claude_code");
+    let config = bench.user().join("annals.toml");
+    std::fs::write(
+        &config,
+        "[retention]\nrules = [\"source:claude_code project:/w/demo after:30d except:starred\"]\n",
+    )
+    .unwrap();
+    let run = |arguments: &[&str]| {
+        annals_testkit::Ran::of(bench.command(arguments).env("ANNALS_CONFIG", &config).output().unwrap())
+    };
+    assert_eq!(bench.run(&["retain"]).code, 2, "there are no rules");
+    let listed = run(&["retain", "--json"]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert_eq!(bench.sessions().len(), 5);
+    let applied: Value = serde_json::from_str(&run(&["retain", "--apply", "--json"]).stdout).unwrap();
+    assert_eq!(applied["rules"][0]["plan"]["sessions"], 5, "{applied}");
+    assert!(bench.sessions().is_empty());
+    assert_eq!(bench.json(&["audit"])["forgotten"][0]["reason"], "rule");
+    assert_balanced(&bench);
+}
