@@ -220,7 +220,7 @@ fn no_route_shows_a_secret() {
                 }
             }
         }
-        let may_be_empty = template.contains("/openai-api/") || template.contains("/outside-connectors/");
+        let may_be_empty = template.contains("/outside-connectors/");
         assert!(found > 0 || may_be_empty, "{template} was never answered");
     }
     for path in ["/docs", "/openapi.json", "/api/v1/nothing"] {
@@ -288,7 +288,7 @@ fn the_credential_file_cannot_be_reached() {
                     variable.replace_all(&sourced, value.as_str()),
                 ] {
                     let reply = server.get(&path);
-                    assert!([200, 400, 404].contains(&reply.status), "{path}: {}", reply.status);
+                    assert!([200, 400, 404, 405].contains(&reply.status), "{path}: {}", reply.status);
                     assert!(reply.status != 200 || !path.contains("auth"), "{path}: {}", reply.text());
                     assert!(!reply.full_text().contains(marker), "{path}");
                     requests += 1;

@@ -131,6 +131,7 @@ pub fn write(bench: &Bench) {
     write_histories(bench, &all);
     write_export(bench, &all);
     assert_eq!(bench.run(&["import", export_of(bench).to_str().unwrap()]).code, 0);
+    super::planted_homes::import_other_exports(bench, &all);
 }
 
 /// Path of the export that contains all of them.

@@ -1,4 +1,4 @@
-//! Secrets in the homes of every other source: the homes of their fixtures, with the secrets behind every text.
+//! Secrets in the homes and exports of every other source: those of their fixtures, with the secrets behind every text.
 
 use std::path::Path;
 
@@ -20,6 +20,22 @@ pub fn write_other_homes(bench: &Bench, all: &[Planted]) {
         for path in files_below(&home) {
             plant(&path, &places);
         }
+    }
+}
+
+/// Imports exports of all sources except those that the planted world writes itself.
+pub fn import_other_exports(bench: &Bench, all: &[Planted]) {
+    let places: String = all.iter().map(|secret| format!("\n{}", secret.places())).collect();
+    for (number, (source, case)) in fixtures::with_exports().into_iter().enumerate() {
+        if source == "chatgpt" {
+            continue;
+        }
+        let folder = bench.folder.path().join(format!("export-{number}"));
+        copy_folder(&case.join("exports/1"), &folder);
+        for path in files_below(&folder) {
+            plant(&path, &places);
+        }
+        bench.import(&[&folder]);
     }
 }
 

@@ -61,7 +61,11 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
         effort: Some(usize::MAX),
         ..SearchQuery::default()
     };
-    let answer = view.search(&query)?;
+    let mut answer = view.search(&query)?;
+    if options.saved.is_some() {
+        // The caller did not type it now, so it leaves like any other text of the archive.
+        answer.query = view.show(&answer.query).as_str().to_owned();
+    }
     if let Some(name) = &options.save {
         let versions = view.saving(name, Some(&query.query))?;
         context.archive_or_new()?.arrange(Scope::Owner, &versions)?;
@@ -74,12 +78,13 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
         context.output.json(&answer)?;
     } else {
         let ids = context.short_ids(&view)?;
-        print(context, &query.query, &answer, &ids)?;
+        print(context, &answer, &ids)?;
     }
     Ok(if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print(context: &mut Context, query: &str, answer: &SearchAnswer, ids: &ShortIds) -> Result<()> {
+fn print(context: &mut Context, answer: &SearchAnswer, ids: &ShortIds) -> Result<()> {
+    let query = &answer.query;
     if !context.quiet {
         for correction in &answer.corrections {
             let (typed, used) = (&correction.typed, &correction.used);
