@@ -204,7 +204,7 @@ fn the_callers_folder_is_the_project_and_answers_are_current() {
     let folder = bench.folder.path().canonicalize().unwrap();
     let (here, below) = (folder.join("engine"), folder.join("engine/src"));
     std::fs::create_dir_all(&below).unwrap();
-    std::fs::create_dir_all(here.join(".git")).unwrap();
+    std::fs::create_dir_all(here.join(".git/objects")).unwrap();
     let other = "0199a1b2-0000-7000-8000-0000000000b2";
     let lines = |id: &str, cwd: &str, words: &str| {
         let mut lines = conversation(id, words);

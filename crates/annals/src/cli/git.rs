@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use crate::collect::GitBlobs;
+use crate::collect::{GitBlobs, is_repository};
 use annals_core::Time;
 use annals_sources::git::{CHECKPOINT_BRANCH, CHECKPOINT_REFS, TreeEntry};
 
@@ -201,7 +201,7 @@ pub fn checkpoint_refs(folder: &Path) -> Vec<String> {
 /// The root of the repository that contains a directory, and what its checkpoint branches point to; only a few files
 /// are read, and git does not run. `None` if there are no checkpoints.
 pub fn checkpoint_state(folder: &Path) -> Option<(PathBuf, String)> {
-    let top = folder.ancestors().find(|folder| folder.join(".git").exists())?;
+    let top = folder.ancestors().find(|folder| is_repository(folder))?;
     let mut store = top.join(".git");
     if store.is_file() {
         // A worktree: its directory names the one that all worktrees share.

@@ -31,6 +31,7 @@ pub use forget::verify::{Verified, verify as verify_forgotten};
 pub use forget::{empty_trash, finish as finish_forgetting, forget, take_from_trash};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_containers, fuzz_elements, fuzz_wire};
+pub use home::repositories::is_repository;
 pub use home::walk::HomeState;
 pub use import::report::{ContainerReport, MemberReport};
 pub use import::repository::{GitBlobs, RepositoryImport, import_repository, is_imported};

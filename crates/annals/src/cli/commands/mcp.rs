@@ -11,6 +11,7 @@ use crate::cli::clients::{self, Added, Change};
 use crate::cli::settings::Declared;
 use crate::cli::ui::confirm::confirm;
 use crate::cli::{Context, Outcome, now};
+use crate::collect::is_repository;
 use crate::serve::{AgentSetup, serve_agent};
 use crate::view::Door;
 use annals_core::{Error, Result};
@@ -69,7 +70,7 @@ pub fn run(context: &mut Context, options: &McpArguments) -> Result<Outcome> {
 /// The repository that the client was started in, or the folder.
 fn working_folder() -> Option<String> {
     let here = std::env::current_dir().ok()?;
-    let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
+    let root = here.ancestors().find(|folder| is_repository(folder)).unwrap_or(&here);
     root.to_str().map(str::to_owned)
 }
 

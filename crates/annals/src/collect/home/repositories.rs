@@ -47,8 +47,15 @@ pub fn folders_above(start: &Path) -> Vec<RepositoryFolder> {
     folders.map(|folder| RepositoryFolder { folder: folder.to_owned(), root: root.to_owned() }).collect()
 }
 
-fn is_repository(folder: &Path) -> bool {
-    std::fs::symlink_metadata(folder.join(".git")).is_ok()
+/// Whether a folder is the root of a checkout. Sandboxes of clients leave an empty `.git` in folders that are none.
+pub fn is_repository(folder: &Path) -> bool {
+    let mark = folder.join(".git");
+    match std::fs::symlink_metadata(&mark) {
+        Ok(metadata) if metadata.is_dir() => {
+            std::fs::read_dir(&mark).is_ok_and(|mut entries| entries.next().is_some())
+        }
+        found => found.is_ok(),
+    }
 }
 
 /// The Git directory of a checkout, if `.git` is a file that points to it.
@@ -143,6 +150,7 @@ mod tests {
         make("engine/.own/worktrees/inner");
         make("trees/src");
         make("loose/notes");
+        make("loose/.git");
         point("engine/gears", "../.git/modules/gears");
         point(
             "engine/.own/worktrees/inner",
@@ -161,6 +169,7 @@ mod tests {
                 &["engine/.own/worktrees/inner", "engine/.own/worktrees", "engine/.own", "engine"],
             ),
             ("trees/src", &["trees/src", "trees"]),
+            // An empty `.git` is no repository.
             ("loose/notes", &["loose/notes"]),
         ] {
             assert_eq!(folders(&top.join(start), &top), expected, "{start}");
