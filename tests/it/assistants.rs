@@ -302,4 +302,14 @@ fn sources_go_by_the_names_people_use_and_absent_ones_are_one_line() {
     assert!(absent[0].contains("Codex CLI") && !absent[0].contains("Gemini CLI"), "{listed}");
     assert!(!listed.contains("hint: run `codex`"), "{listed}");
     assert!(bench.run(&["sources", "--all"]).stdout.contains("hint: run `codex`"));
+    let synced = bench.run(&["sync"]);
+    let sources: Vec<&str> = synced.stdout.lines().skip(1).filter_map(|row| row.split(' ').next()).collect();
+    assert_eq!(sources, ["gemini_cli"], "{}", synced.stdout);
+    assert!(synced.stderr.contains("Not found: ") && !synced.stderr.contains("hint:"), "{}", synced.stderr);
+    let named = bench.run(&["sync", "codex"]);
+    assert!(
+        named.stdout.contains("codex_cli") && named.stderr.contains("hint: run `codex`"),
+        "{}",
+        named.stdout
+    );
 }

@@ -88,7 +88,10 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
         });
         context.output.json(&document)?;
     } else {
-        print(context, &reports)?;
+        let is_named = !options.sources.is_empty();
+        let (present, absent): (Vec<_>, Vec<_>) =
+            reports.iter().partition(|report| is_named || !is_absent(report));
+        print(context, &present, &absent)?;
         for report in &lively {
             live::print(context, report)?;
         }
@@ -232,7 +235,8 @@ fn print_warnings(context: &mut Context, reports: &[SourceReport]) {
     }
 }
 
-fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
+/// Prints a row for each source that is present, and the others in one line.
+fn print(context: &mut Context, present: &[&SourceReport], absent: &[&SourceReport]) -> Result<()> {
     let columns = [
         Column::text("source"),
         Column::number("found").leave_out(2),
@@ -245,9 +249,11 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
         Column::number("unknown"),
         Column::number("broken"),
     ];
-    let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
-    context.output.table("", &columns, &rows)?;
-    for report in reports {
+    let rows: Vec<Vec<String>> = present.iter().map(|report| row(report)).collect();
+    if !rows.is_empty() {
+        context.output.table("", &columns, &rows)?;
+    }
+    for report in present {
         let totals = &report.totals;
         if totals.unaccounted_files > 0 {
             let count = totals.unaccounted_files;
@@ -266,7 +272,19 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
             }
         }
     }
+    if !absent.is_empty() && !context.quiet {
+        let labels: Vec<_> = absent.iter().map(|report| report.source.manifest().label).collect();
+        context.output.note(format!("Not found: {} (see `annals sources --all`)", labels.join(", ")));
+    }
     Ok(())
+}
+
+/// Whether there is nothing of a source on this machine, and this sync changed nothing in the archive.
+fn is_absent(report: &SourceReport) -> bool {
+    let totals = &report.totals;
+    report.homes.iter().all(|(_, state)| *state == HomeState::Missing)
+        && totals.found_files + totals.new_documents + totals.gone_files + totals.failed_files == 0
+        && report.warnings.is_empty()
 }
 
 fn row(report: &SourceReport) -> Vec<String> {
