@@ -55,10 +55,16 @@ fn no_page_shows_a_secret() {
         |route: &str| Regex::new(&format!("^{}$", variable.replace_all(&regex::escape(route), "[^/]+")));
     let routes: Vec<(String, Regex)> =
         routes().into_iter().map(|route| (route.clone(), shape(&route).unwrap())).collect();
-    let mut waiting: VecDeque<String> =
-        ["/", "/search?q=token", "/search?q=password+OR+secret", "/search?q=x", "/palette?q=", "/palette?q=use"]
-            .map(str::to_owned)
-            .into();
+    let mut waiting: VecDeque<String> = [
+        "/",
+        "/search?q=token",
+        "/search?q=password+OR+secret",
+        "/search?q=x",
+        "/palette?q=",
+        "/palette?q=use",
+    ]
+    .map(str::to_owned)
+    .into();
     let (mut known, mut leaks) = (BTreeSet::new(), Vec::new());
     let (mut visits, mut marks) = (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
     while let Some(address) = waiting.pop_front() {
