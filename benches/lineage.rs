@@ -13,7 +13,7 @@ use super::{
 use annals_testkit::clock;
 use annals_testkit::corpora::generator::{Project, Random};
 use annals_testkit::worlds::lineage::dated::write_dated_world;
-use annals_testkit::worlds::lineage::{GRADES, Plan, Score, write_world};
+use annals_testkit::worlds::lineage::{GRADES, LineagePlan, Score, write_world};
 
 /// Lines of a large file.
 const LINES: usize = 5_000;
@@ -31,12 +31,12 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
 fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let mut score = Score::default();
     let plan = match settings.smoke {
-        true => Plan { seed: 1, sessions: 10, edits: 10 },
-        false => Plan { seed: 1, sessions: 60, edits: 25 },
+        true => LineagePlan { seed: 1, sessions: 10, edits: 10 },
+        false => LineagePlan { seed: 1, sessions: 60, edits: 25 },
     };
     for seed in 1..=if settings.smoke { 1 } else { 4 } {
         let folder = scratch.0.join(format!("world-{seed}"));
-        let world = write_world(&folder, &Plan { seed, ..plan }).map_err(|error| error.to_string())?;
+        let world = write_world(&folder, &LineagePlan { seed, ..plan }).map_err(|error| error.to_string())?;
         let archive = folder.join("archive");
         annals(&folder, &archive, &["sync", "--json"])?;
         for (path, truth) in &world.files {
@@ -69,7 +69,7 @@ fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
 }
 
 /// Old checkouts of a repository whose lines were quoted by later sessions.
-fn dated_rows(scratch: &Scratch, plan: Plan) -> Outcome<Vec<Row>> {
+fn dated_rows(scratch: &Scratch, plan: LineagePlan) -> Outcome<Vec<Row>> {
     let folder = scratch.0.join("dated-world");
     let (repository, states) = write_dated_world(&folder, &plan).map_err(|error| error.to_string())?;
     let archive = folder.join("archive");

@@ -5,14 +5,14 @@ use annals_testkit::Bench;
 use annals_testkit::checks::assert_same;
 use annals_testkit::corpora::generator::Random;
 use annals_testkit::files::{copy_file, files_below};
-use annals_testkit::homes::Home;
+use annals_testkit::homes::ClientHome;
 
 annals_testkit::over_homes! { rows_do_not_depend_on_the_order_of_arrival }
 
 const ORDERS: u64 = 3;
 const RUNS: u64 = 3;
 
-fn rows_do_not_depend_on_the_order_of_arrival(homes: &[Home]) {
+fn rows_do_not_depend_on_the_order_of_arrival(homes: &[ClientHome]) {
     for home in homes {
         let at_once = Bench::with_home(home.source, &home.path);
         at_once.sync_of(home.source);
@@ -25,7 +25,7 @@ fn rows_do_not_depend_on_the_order_of_arrival(homes: &[Home]) {
 }
 
 /// A bench that synced several times while the files of a home arrived one after another.
-fn arrived_in_parts(home: &Home, seed: u64) -> Bench {
+fn arrived_in_parts(home: &ClientHome, seed: u64) -> Bench {
     let (bench, mut random) = (Bench::new(), Random(seed));
     let mut files: Vec<(u64, _)> =
         files_below(&home.path).into_iter().map(|file| (random.below(RUNS), file)).collect();

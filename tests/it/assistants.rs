@@ -11,14 +11,14 @@ use annals_testkit::checks::{
     assert_accounts_add_up, assert_rebuilds, assert_restores_of, assert_up_to_date_of,
 };
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of, regular};
+use annals_testkit::homes::{ClientHome, of, regular};
 use annals_testkit::{Bench, fixtures};
 
 annals_testkit::over_homes! { homes_are_kept_whole, counts_agree_with_an_independent_count }
 
 const SOURCES: [&str; 7] = ["gemini_cli", "opencode", "copilot_cli", "qwen_code", "kimi_code", "cline", "pi"];
 
-fn homes_are_kept_whole(homes: &[Home]) {
+fn homes_are_kept_whole(homes: &[ClientHome]) {
     let mut checked = 0;
     for source in SOURCES {
         for home in of(homes, source) {
@@ -51,7 +51,7 @@ pub struct Counted {
     pub output_tokens: i64,
 }
 
-fn counts_agree_with_an_independent_count(homes: &[Home]) {
+fn counts_agree_with_an_independent_count(homes: &[ClientHome]) {
     for home in regular(homes).filter(|home| SOURCES.contains(&home.source)) {
         let bench = Bench::with_home(home.source, &home.path);
         bench.sync_of(home.source);

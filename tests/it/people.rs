@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::search::{names, passages, run_search};
 use annals_testkit::Bench;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 use annals_testkit::server::Server;
-use annals_testkit::worlds::people::{Added, Deeds, Planted, act};
+use annals_testkit::worlds::people::{Added, Deeds, PlantedPrompt, act};
 
 annals_testkit::over_homes! { words_typed_beside_context_and_while_busy_are_there_once, copied_words_are_there_once, words_copied_under_new_ids_are_there_once }
 
 /// Sources whose clients do these things.
 const CLIENTS: [&str; 2] = ["claude_code", "codex_cli"];
 
-fn words_typed_beside_context_and_while_busy_are_there_once(homes: &[Home]) {
+fn words_typed_beside_context_and_while_busy_are_there_once(homes: &[ClientHome]) {
     check_all(homes, Deeds::Typing, &CLIENTS);
 }
 
-fn copied_words_are_there_once(homes: &[Home]) {
+fn copied_words_are_there_once(homes: &[ClientHome]) {
     check_all(homes, Deeds::Copying, &CLIENTS);
 }
 
-fn words_copied_under_new_ids_are_there_once(homes: &[Home]) {
+fn words_copied_under_new_ids_are_there_once(homes: &[ClientHome]) {
     check_all(homes, Deeds::Rewriting, &CLIENTS[..1]);
 }
 
-fn check_all(homes: &[Home], deeds: Deeds, sources: &[&'static str]) {
+fn check_all(homes: &[ClientHome], deeds: Deeds, sources: &[&'static str]) {
     let mut wrong = Vec::new();
     let mut checked: BTreeMap<&str, usize> = BTreeMap::new();
     for source in sources {
@@ -129,15 +129,15 @@ fn check(source: &str, deeds: Deeds, before: &Archived, after: &Archived, added:
 /// Forks name the session that they were copied from.
 fn forks_without_parent(after: &Archived, added: &Added) -> Vec<String> {
     let forks = added.planted.iter().filter(|planted| planted.deed == "fork");
-    let orphan = |fork: &&Planted| {
+    let orphan = |fork: &&PlantedPrompt| {
         let session = after.sessions.iter().find(|session| session["session_id"] == *fork.session);
         session.is_none_or(|session| session["parent_session_id"].is_null())
     };
     forks.filter(orphan).map(|fork| format!("{} has no parent", fork.session)).collect()
 }
 
-fn check_shown(after: &Archived, planted: &Planted) -> Option<String> {
-    let Planted { word, session, deed, sent } = planted;
+fn check_shown(after: &Archived, planted: &PlantedPrompt) -> Option<String> {
+    let PlantedPrompt { word, session, deed, sent } = planted;
     let kind = if *sent { "prompt" } else { "unsent" };
     // A summary may repeat it.
     let holding: Vec<(&str, &str, usize)> = after
@@ -153,12 +153,12 @@ fn check_shown(after: &Archived, planted: &Planted) -> Option<String> {
         .then(|| format!("{deed}: {word} is in {holding:?}, not {session}"))
 }
 
-fn check_search(server: &Server, planted: &Planted) -> Option<String> {
+fn check_search(server: &Server, planted: &PlantedPrompt) -> Option<String> {
     check_found(&server.json(&format!("/api/v1/search?q={}&role=user", planted.word)), planted)
 }
 
-fn check_found(answer: &Value, planted: &Planted) -> Option<String> {
-    let Planted { word, session, deed, .. } = planted;
+fn check_found(answer: &Value, planted: &PlantedPrompt) -> Option<String> {
+    let PlantedPrompt { word, session, deed, .. } = planted;
     let (passages, found) = (passages(answer), names(answer));
     let more = answer["results"][0]["more_passages"].as_u64();
     (found != [session.as_str()] || passages.len() != 1 || more != Some(0) || answer["complete"] != true)
@@ -171,7 +171,7 @@ fn check_pages(source: &str, server: &Server, added: &Added) -> Vec<String> {
     let mut wrong = Vec::new();
     for session in sessions {
         let articles = articles(server, &format!("/sessions/{source}/{session}"));
-        for Planted { word, deed, sent, .. } in
+        for PlantedPrompt { word, deed, sent, .. } in
             added.planted.iter().filter(|planted| planted.session == session)
         {
             let class = if *sent { "prompt" } else { "notice" };

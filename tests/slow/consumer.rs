@@ -1,10 +1,11 @@
 //! An outside program with a separate database follows an archive: after each of ten syncs it resumes from its saved
 //! states and has exactly the rows of the archive.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use annals_testkit::codex::{ID, answer, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
@@ -33,6 +34,31 @@ fn rows(database: &Path) -> Vec<(String, String, String)> {
     let mut rows = database.prepare("select stream, key, data from record order by stream, key").unwrap();
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     rows.map(Result::unwrap).collect()
+}
+
+/// What the archive has now, by stream and key: what ended or is gone is not there.
+fn rows_of_archive(bench: &Bench) -> BTreeMap<(String, String), Value> {
+    let mut rows = BTreeMap::new();
+    let manifest = bench.json(&["manifest", "codex_cli"]);
+    for stream in manifest["streams"].as_array().unwrap() {
+        let name = format!("codex_cli/{}", stream["name"].as_str().unwrap());
+        let printed = bench.run(&["records", &name, "--full"]).stdout;
+        for record in printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            if record["deleted_at"].is_null() {
+                let fields = stream["primary_key"].as_array().unwrap().iter();
+                let key: Vec<&Value> = fields.map(|field| &record["data"][field.as_str().unwrap()]).collect();
+                rows.insert((name.clone(), json!(key).to_string()), record["data"].clone());
+            }
+        }
+    }
+    rows
+}
+
+/// The same, from the consumer's database.
+fn rows_of_consumer(rows: &[(String, String, String)]) -> BTreeMap<(String, String), Value> {
+    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let rows = rows.iter().map(|(stream, key, data)| ((stream.clone(), parse(key).to_string()), parse(data)));
+    rows.collect()
 }
 
 #[test]
@@ -76,6 +102,8 @@ fn a_consumer_in_another_process_follows_ten_syncs() {
         follow(&bench, &fresh);
         let (rows, expected) = (rows(&mine), rows(&fresh));
         assert_eq!(rows, expected, "{when}");
+        let archived = rows_of_archive(&bench);
+        assert_eq!(rows_of_consumer(&rows), archived, "{when}");
         assert_eq!(follow(&bench, &mine), 0, "{when}: nothing changed since");
         (most, last) = (most.max(rows.len()), rows.len());
     }

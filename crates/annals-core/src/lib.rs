@@ -20,6 +20,7 @@ mod scope;
 mod status;
 mod stems;
 mod stored;
+mod stream;
 mod terms;
 mod text;
 mod time;
@@ -43,9 +44,8 @@ pub use hidden::{is_hidden, visible_json};
 pub use ids::{FileId, InstanceId, MemberId, OrganisationId, SessionId};
 pub use key::ContentKey;
 pub use manifest::{
-    ChildTable, Coverage, Database, DatabaseFiles, Encoding, Family, Field, Footprint, Framing, LineTable,
-    Manifest, Retention, Rows, Rule, Semantics, Stream, Surface, Treatment, UNKNOWN_FILES, ValueKind,
-    Variable,
+    ChildTable, Database, DatabaseFiles, Encoding, Footprint, Framing, LineTable, Manifest, Retention, Rule,
+    Surface, SurfaceState, Treatment, UNKNOWN_FILES, ValueKind, Variable,
 };
 pub use moment::{Calendar, Period, current_period, parse_moment, parse_period};
 pub use named_time::{NamedTime, find_time};
@@ -54,6 +54,7 @@ pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use status::{LineStatus, SourceStatus};
 pub use stems::{irregular_forms, stem_of, stem_start};
+pub use stream::{Coverage, Family, Field, Rows, Semantics, Stream};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, SECRET_MARK, TOOL_MARK, TermSet, Terms, each_embedded_text,
     each_term, each_text, each_whole_term, hash_term, is_unspaced,

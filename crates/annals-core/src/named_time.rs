@@ -6,6 +6,7 @@ use jiff::civil::{Date, date};
 use jiff::{Span, ToSpan};
 
 use super::Time;
+use super::moment::MONTHS;
 use super::zone::{zone, zoned};
 
 /// A period, and the words that named it.
@@ -119,21 +120,6 @@ fn ago(words: &[&str], today: Date) -> Option<(usize, (Date, Date))> {
     let then = today.checked_sub(span).ok()?;
     Some((3, (then.checked_sub(about).ok()?, then.checked_add(about).ok()?.tomorrow().ok()?)))
 }
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// `in March`, `March 2026`, `5 July`, `July 5th 2025`. `may` and `march` alone are verbs.
 fn of_month(words: &[&str], today: Date) -> Option<(usize, (Date, Date))> {

@@ -315,7 +315,8 @@ impl Terms {
     }
 }
 
-/// Collects distinct terms, passage after passage, and reuses its memory.
+/// Collects distinct terms, passage after passage, and reuses its memory. Unlike a table of `hashbrown`, it is not cleared
+/// between passages: what an earlier one left is free, since it has another number.
 #[derive(Default)]
 pub struct TermSet {
     /// Hashes of the current passage are tagged with its number.

@@ -4,6 +4,7 @@ mod archive;
 mod arrangement;
 mod blobs;
 mod browsers;
+mod contents;
 mod damage;
 mod database;
 mod error;
@@ -22,12 +23,11 @@ pub use archive::Archive;
 pub use arrangement::ArrangementRow;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use browsers::{BrowserHolder, BrowserRow, BrowserSession, NewBrowser};
+pub use contents::{Contents, SpanRequest};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
 pub use failure::{CaptureFailure, forget_failure, remember_failure, remembered_failure, reserve_failure};
-pub use files::{
-    Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
-};
+pub use files::{Batch, CapturedFile, FilePart, LineCount, ReadRows, RowsOwner, Stat, VersionRow};
 pub use foreign::{
     BINARY, ForeignDatabase, ForeignRow, ForeignSchema, Unreadable, estimate_tables, write_database,
 };

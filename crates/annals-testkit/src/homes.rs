@@ -7,29 +7,29 @@ use crate::sources;
 
 /// A home of a source's client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Home {
+pub struct ClientHome {
     pub source: &'static str,
     pub path: PathBuf,
 }
 
 /// Homes of one source.
-pub fn of<'h>(homes: &'h [Home], source: &'h str) -> impl Iterator<Item = PathBuf> + 'h {
+pub fn of<'h>(homes: &'h [ClientHome], source: &'h str) -> impl Iterator<Item = PathBuf> + 'h {
     homes.iter().filter(move |home| home.source == source).map(|home| home.path.clone())
 }
 
 /// The homes of all fixtures.
-pub fn fixtures() -> Vec<Home> {
+pub fn fixtures() -> Vec<ClientHome> {
     let cases = crate::fixtures::with_home().into_iter();
-    cases.map(|(source, case)| Home { source, path: case.join("home") }).collect()
+    cases.map(|(source, case)| ClientHome { source, path: case.join("home") }).collect()
 }
 
 /// Without the fixture whose shapes are so odd that a plain count gives another result.
-pub fn regular(homes: &[Home]) -> impl Iterator<Item = &Home> {
+pub fn regular(homes: &[ClientHome]) -> impl Iterator<Item = &ClientHome> {
     homes.iter().filter(|home| !home.path.ends_with("unknown_shapes/home"))
 }
 
 /// The homes below `ANNALS_REAL_HOMES`, by source and version; prints how many there are.
-pub fn real(check: &str) -> Vec<Home> {
+pub fn real(check: &str) -> Vec<ClientHome> {
     let folder = std::env::var_os("ANNALS_REAL_HOMES").expect("ANNALS_REAL_HOMES names a folder of homes");
     let folder = Path::new(&folder);
     let mut homes = Vec::new();
@@ -39,7 +39,7 @@ pub fn real(check: &str) -> Vec<Home> {
             let version = version.unwrap().path();
             // Some are the client's directory itself, some the user's home around it.
             let inner = sources::home_of(source, &version);
-            homes.push(Home { source, path: if inner.is_dir() { inner } else { version } });
+            homes.push(ClientHome { source, path: if inner.is_dir() { inner } else { version } });
         }
     }
     homes.sort();
@@ -48,7 +48,7 @@ pub fn real(check: &str) -> Vec<Home> {
     homes
 }
 
-/// `over_homes! { check, another }` for functions of `&[Home]`: each becomes a test on the fixtures, and one on real
+/// `over_homes! { check, another }` for functions of `&[ClientHome]`: each becomes a test on the fixtures, and one on real
 /// homes that `make test-real` runs; without a directory of homes it is listed as ignored.
 #[macro_export]
 macro_rules! over_homes {

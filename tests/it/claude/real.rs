@@ -11,11 +11,11 @@ use crate::claude::SOURCE;
 use annals_testkit::Bench;
 use annals_testkit::checks::{assert_accounts_add_up, assert_restores_of};
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 
 annals_testkit::over_homes! { everything_is_kept_and_nothing_counted_twice, sessions_outlive_their_files, counts_agree_with_an_independent_count, sub_agents_and_separate_outputs_are_complete }
 
-fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
+fn everything_is_kept_and_nothing_counted_twice(homes: &[ClientHome]) {
     for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         let first = bench.sync_of(SOURCE);
@@ -30,7 +30,7 @@ fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
     }
 }
 
-fn sessions_outlive_their_files(homes: &[Home]) {
+fn sessions_outlive_their_files(homes: &[ClientHome]) {
     for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
@@ -54,7 +54,7 @@ fn sessions_outlive_their_files(homes: &[Home]) {
     }
 }
 
-fn counts_agree_with_an_independent_count(homes: &[Home]) {
+fn counts_agree_with_an_independent_count(homes: &[ClientHome]) {
     for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
@@ -89,7 +89,7 @@ fn counts_agree_with_an_independent_count(homes: &[Home]) {
 }
 
 /// Sub-agents, their parents, and separately stored outputs match the files.
-fn sub_agents_and_separate_outputs_are_complete(homes: &[Home]) {
+fn sub_agents_and_separate_outputs_are_complete(homes: &[ClientHome]) {
     for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();

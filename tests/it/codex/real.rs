@@ -9,7 +9,7 @@ use serde_json::Value;
 use annals_testkit::Bench;
 use annals_testkit::checks::{assert_accounts_add_up, assert_restores};
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
@@ -21,7 +21,7 @@ struct Count {
 
 annals_testkit::over_homes! { everything_is_kept_and_nothing_counted_twice, counts_agree_with_an_independent_count, sessions_outlive_their_files }
 
-fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
+fn everything_is_kept_and_nothing_counted_twice(homes: &[ClientHome]) {
     for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         let first = bench.sync();
@@ -36,7 +36,7 @@ fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
     }
 }
 
-fn counts_agree_with_an_independent_count(homes: &[Home]) {
+fn counts_agree_with_an_independent_count(homes: &[ClientHome]) {
     for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         bench.sync();
@@ -60,7 +60,7 @@ fn counts_agree_with_an_independent_count(homes: &[Home]) {
     }
 }
 
-fn sessions_outlive_their_files(homes: &[Home]) {
+fn sessions_outlive_their_files(homes: &[ClientHome]) {
     for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         bench.sync();

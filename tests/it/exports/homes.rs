@@ -9,17 +9,17 @@ use serde_json::Value;
 use super::{export, html, tables};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
-use annals_testkit::homes::Home;
+use annals_testkit::homes::ClientHome;
 
 annals_testkit::over_homes! { documents_contain_every_step_and_edit, tables_count_like_the_program }
 
-fn synced(home: &Home) -> Bench {
+fn synced(home: &ClientHome) -> Bench {
     let bench = Bench::with_home(home.source, &home.path);
     bench.sync_of(home.source);
     bench
 }
 
-fn documents_contain_every_step_and_edit(homes: &[Home]) {
+fn documents_contain_every_step_and_edit(homes: &[ClientHome]) {
     let (mut edits, mut sections) = (0, 0);
     for home in homes {
         let bench = synced(home);
@@ -128,7 +128,7 @@ fn gather(value: &Value, name: &str, texts: &mut Vec<(bool, String)>) {
     }
 }
 
-fn tables_count_like_the_program(homes: &[Home]) {
+fn tables_count_like_the_program(homes: &[ClientHome]) {
     let mut counted: BTreeMap<String, i64> = BTreeMap::new();
     for home in homes {
         let bench = synced(home);

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use annals_testkit::Bench;
 use annals_testkit::files::copy_folder;
 use annals_testkit::worlds::lineage::dated::write_dated_world;
-use annals_testkit::worlds::lineage::{GRADES, Plan, Score, World, write_world};
+use annals_testkit::worlds::lineage::{GRADES, LineagePlan, Score, World, write_world};
 
 /// A bench with the homes of a world.
-fn bench_of(plan: &Plan) -> (Bench, World) {
+fn bench_of(plan: &LineagePlan) -> (Bench, World) {
     let bench = Bench::new();
     let world = write_world(bench.folder.path(), plan).unwrap();
     copy_folder(&bench.folder.path().join("codex"), &bench.codex());
@@ -35,7 +35,7 @@ pub fn blamed(bench: &Bench, file: &Path) -> Value {
 #[test]
 fn no_line_is_credited_to_a_later_edit() {
     let (bench, mut score) = (Bench::new(), Score::default());
-    let plan = Plan { seed: 5, sessions: 15, edits: 12 };
+    let plan = LineagePlan { seed: 5, sessions: 15, edits: 12 };
     let (repository, states) = write_dated_world(bench.folder.path(), &plan).unwrap();
     copy_folder(&bench.folder.path().join("codex"), &bench.codex());
     copy_folder(&bench.folder.path().join("claude"), &bench.claude());
@@ -68,7 +68,7 @@ fn no_line_is_credited_to_a_later_edit() {
 fn lines_are_traced_through_renames_moves_and_formatting() {
     let mut score = Score::default();
     for seed in [3, 77] {
-        let (bench, world) = bench_of(&Plan { seed, sessions: 20, edits: 14 });
+        let (bench, world) = bench_of(&LineagePlan { seed, sessions: 20, edits: 14 });
         for (path, truth) in &world.files {
             score.add(truth, &blamed(&bench, &world.folder.join(path)));
         }

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::lineage::blamed;
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 
 /// Calls of a home by what they wrote to which file.
 type Written = BTreeMap<(String, Vec<String>), BTreeSet<String>>;
 
 annals_testkit::over_homes! { edits_of_real_clients_are_traced_to_their_calls }
 
-fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
+fn edits_of_real_clients_are_traced_to_their_calls(homes: &[ClientHome]) {
     let mut traced = 0;
     for source in ["codex_cli", "claude_code"] {
         for home in of(homes, source) {

@@ -1,44 +1,59 @@
-//! The record contract: one envelope, declared keys that are unique, joins that lead somewhere, and changes that can be
-//! followed.
+//! The record contract: one envelope, declared keys that are unique, values of the declared types, lists that continue where
+//! they stopped, joins that lead somewhere, and changes that can be followed.
 
 mod changes;
+mod order;
+mod references;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use annals_testkit::files::files_below;
-use annals_testkit::homes::Home;
+use annals_testkit::homes::ClientHome;
 use annals_testkit::{Bench, fixtures};
 
 annals_testkit::over_homes! { records_keep_their_contract }
 
-fn records_keep_their_contract(homes: &[Home]) {
+fn records_keep_their_contract(homes: &[ClientHome]) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for Home { source, path } in homes {
+    let (mut lists, mut joins, mut lines) = (0, 0, 0);
+    for ClientHome { source, path } in homes {
         let bench = Bench::with_home(source, path);
         bench.sync();
         let streams = read_streams(&bench, source);
         for (name, stream) in &streams {
             *counts.entry(format!("{source}/{name}")).or_default() += stream.records.len();
         }
-        assert_contract(&streams, &path.display().to_string());
-        if *source == "claude_code" {
-            assert_lines_are_reachable(&streams, &bench.home_of(source));
-        }
+        let home = path.display().to_string();
+        assert_contract(&streams, &home);
+        lists += order::assert_lists_continue(&bench, source, &streams);
+        joins += references::assert_joins(&streams, &home);
+        lines += references::assert_lines_are_reachable(&streams, &bench.home_of(source));
     }
-    for (stream, count) in counts {
+    for (stream, count) in &counts {
         println!("{stream}: {count} records");
     }
+    let records: usize = counts.values().sum();
+    println!(
+        "{} homes: {records} records, {lists} lists continued, {joins} references and {lines} ids of lines followed",
+        homes.len()
+    );
+    assert!(records > 0 && lists > 0 && joins > 0 && lines > 0);
 }
 
 #[test]
 fn records_of_imports_keep_their_contract() {
+    let (mut lists, mut joins) = (0, 0);
     for (source, case) in fixtures::with_exports() {
         let bench = fixtures::imported(&case);
-        assert_contract(&read_streams(&bench, source), &case.display().to_string());
+        let streams = read_streams(&bench, source);
+        let name = case.display().to_string();
+        assert_contract(&streams, &name);
+        lists += order::assert_lists_continue(&bench, source, &streams);
+        joins += references::assert_joins(&streams, &name);
     }
+    println!("{lists} lists continued, {joins} references followed");
+    assert!(lists > 0 && joins > 0);
 }
 
 /// What a manifest says of a stream, and its records.
@@ -87,75 +102,27 @@ fn assert_contract(streams: &BTreeMap<String, StreamRecords>, home: &str) {
             for field in declared["schema"]["required"].as_array().unwrap() {
                 assert!(data.get(field.as_str().unwrap()).is_some(), "no {field} in {place}");
             }
-        }
-    }
-    assert_joins(streams, home);
-}
-
-/// Ids that a record names are ids of records.
-fn assert_joins(streams: &BTreeMap<String, StreamRecords>, home: &str) {
-    let ids = |kinds: &[&str]| -> HashMap<String, HashSet<String>> {
-        let mut ids: HashMap<String, HashSet<String>> = HashMap::new();
-        for record in kinds.iter().filter_map(|kind| streams.get(*kind)).flat_map(|stream| &stream.records) {
-            let session = record["session_id"].as_str().unwrap_or_default().to_owned();
-            ids.entry(session).or_default().insert(record["data"]["id"].as_str().unwrap().to_owned());
-        }
-        ids
-    };
-    let sessions = ids(&["sessions", "conversations", "subagent_transcripts"]);
-    let messages = ids(&["messages"]);
-    let calls = ids(&["tool_calls", "function_calls"]);
-    let all_messages: HashSet<&String> = messages.values().flatten().collect();
-    let none = HashSet::new();
-    for record in streams.get("messages").map(|stream| stream.records.as_slice()).unwrap_or_default() {
-        let session = record["session_id"].as_str().unwrap();
-        assert!(sessions.contains_key(session), "{home}: no session of {record}");
-        if let Some(parent) = record["data"]["parent_id"].as_str() {
-            assert!(all_messages.contains(&parent.to_owned()), "{home}: no parent of {record}");
-        }
-        for call in record["data"]["call_ids"].as_array().unwrap() {
-            let known = calls.get(session).unwrap_or(&none);
-            assert!(known.contains(call.as_str().unwrap()), "{home}: no call {call} of {record}");
-        }
-    }
-    for kind in ["tool_calls", "function_calls"] {
-        for record in streams.get(kind).map(|stream| stream.records.as_slice()).unwrap_or_default() {
-            let session = record["session_id"].as_str().unwrap();
-            assert!(sessions.contains_key(session), "{home}: no session of {record}");
-            if let Some(message) = record["data"]["message_id"].as_str() {
-                let known = messages.get(session).unwrap_or(&none);
-                assert!(known.contains(message), "{home}: no message of {record}");
+            for (field, property) in declared["schema"]["properties"].as_object().unwrap() {
+                let fits = data.get(field).is_none_or(|value| fits(value, &property["type"]));
+                assert!(fits, "{field} is not of the type {} in {place}", property["type"]);
             }
         }
     }
 }
 
-/// Every line of a transcript that has an id is part of some record, and every parent that is in the transcript too.
-fn assert_lines_are_reachable(streams: &BTreeMap<String, StreamRecords>, home: &Path) {
-    let mut reachable = BTreeSet::new();
-    let mut with_parent = 0;
-    for record in streams.values().flat_map(|stream| &stream.records) {
-        let data = &record["data"];
-        reachable.extend(data["line_ids"].as_array().into_iter().flatten().filter_map(Value::as_str));
-        reachable.extend([&data["uuid"], &data["native"]["uuid"]].into_iter().filter_map(|id| id.as_str()));
-        with_parent += usize::from(data["parent_id"].is_string());
-    }
-    let (mut lines, mut parents) = (0, 0);
-    for path in files_below(home) {
-        let name = path.to_string_lossy();
-        if !(name.contains("/projects/") && name.ends_with(".jsonl")) {
-            continue;
-        }
-        for line in std::fs::read(&path).unwrap().split(|byte| *byte == b'\n') {
-            let Ok(row) = serde_json::from_slice::<Value>(line) else { continue };
-            let Some(id) = row["uuid"].as_str() else { continue };
-            lines += 1;
-            parents += usize::from(row["parentUuid"].is_string());
-            assert!(reachable.contains(id), "{name}: no record of {}", row["uuid"]);
-        }
-    }
-    assert!(parents < 4 || with_parent > 0, "{}: no message has a parent", home.display());
-    println!("{}: {lines} lines with ids, {with_parent} messages with a parent", home.display());
+/// Whether a value is of one of the types of a JSON schema.
+fn fits(value: &Value, kinds: &Value) -> bool {
+    let is_of = |kind: &Value| match kind.as_str().unwrap() {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("{other} is no type"),
+    };
+    kinds.as_array().map_or_else(|| is_of(kinds), |kinds| kinds.iter().any(is_of))
 }
 
 /// A page reads only what it needs, and says the same as the whole list and as the transcript.
@@ -231,4 +198,32 @@ fn counts_of_messages_add_up() {
         }
     }
     assert!(counted > 30, "{counted}");
+}
+
+/// A card counts the sessions that a list has, sub-agents in neither, and their messages. Costs have at most six decimals.
+#[test]
+fn cards_count_what_lists_have() {
+    let mut with_agents = 0;
+    for (source, case) in fixtures::with_home() {
+        let bench = fixtures::synced(source, &case);
+        let cards = bench.json(&["sources", "--all"]);
+        let card = cards["sources"].as_array().unwrap().iter().find(|card| card["source"] == source).unwrap();
+        let list = bench.json(&["sessions", "--limit", "500"]);
+        let sessions = list["sessions"].as_array().unwrap();
+        let messages: i64 = sessions.iter().map(|session| session["message_count"].as_i64().unwrap()).sum();
+        let name = case.display();
+        assert_eq!(
+            (&card["session_count"], &list["total"]),
+            (&sessions.len().into(), &sessions.len().into()),
+            "{name}"
+        );
+        assert_eq!(card["message_count"], messages, "{name}");
+        with_agents += usize::from(bench.sessions().len() > sessions.len());
+        for session in bench.sessions() {
+            let cost = session["cost_usd"].to_string();
+            let decimals = cost.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+            assert!(decimals <= 6, "{name}: {cost}");
+        }
+    }
+    assert!(with_agents > 3, "{with_agents}");
 }

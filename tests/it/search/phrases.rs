@@ -12,7 +12,7 @@ use annals_testkit::Bench;
 use annals_testkit::codex::{answer, meta, prompt, rollout};
 use annals_testkit::corpora::generator::Random;
 use annals_testkit::corpora::write_long_sessions;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 use annals_testkit::server::{Server, escaped};
 
 annals_testkit::over_homes! { sampled_phrases_and_names_are_found }
@@ -71,13 +71,13 @@ fn samples(texts: &[HomeText], most: usize, random: &mut Random) -> BTreeMap<&'s
     samples
 }
 
-fn sampled_phrases_and_names_are_found(homes: &[Home]) {
+fn sampled_phrases_and_names_are_found(homes: &[ClientHome]) {
     let searched = search_samples(homes, SAMPLED);
     assert!(searched.values().sum::<usize>() >= 100, "too few: {searched:?}");
 }
 
 /// How many of each kind were found; fails if one was not.
-fn search_samples(homes: &[Home], most: usize) -> BTreeMap<&'static str, usize> {
+fn search_samples(homes: &[ClientHome], most: usize) -> BTreeMap<&'static str, usize> {
     let mut random = Random(SEED);
     let homes: Vec<(&str, _)> =
         SOURCES.iter().flat_map(|source| of(homes, source).map(move |home| (*source, home))).collect();
@@ -141,7 +141,7 @@ fn sampled_phrases_and_names_of_generated_homes_are_found() {
         lines.extend((0..50).flat_map(|_| answer(&rare_names(&mut random))));
         bench.transcript(&rollout(&id(session)), &lines);
     }
-    let homes = SOURCES.map(|source| Home { source, path: bench.home_of(source) });
+    let homes = SOURCES.map(|source| ClientHome { source, path: bench.home_of(source) });
     let searched = search_samples(&homes, SAMPLED * 3 / 2);
     assert!(searched.values().sum::<usize>() >= SAMPLED, "too few: {searched:?}");
     for (kind, _) in SHAPES {

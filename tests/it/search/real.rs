@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::search::{names, run_search};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 
 /// Number of words searched for, per kind and home.
 const MOST: usize = 25;
@@ -237,10 +237,10 @@ fn needles(texts: &[HomeText]) -> BTreeMap<(&'static str, String), BTreeSet<Opti
     needles
 }
 
-fn every_word_is_found_in_its_message(homes: &[Home]) {
+fn every_word_is_found_in_its_message(homes: &[ClientHome]) {
     let mut searches: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for Home { source, path: home } in homes {
+    for ClientHome { source, path: home } in homes {
         let bench = Bench::with_home(source, home);
         bench.sync();
         let mut shown: HashMap<String, Vec<Value>> = HashMap::new();
@@ -288,7 +288,7 @@ fn every_word_is_found_in_its_message(homes: &[Home]) {
 }
 
 /// An output stored separately belongs to its call.
-fn separate_outputs_lead_to_their_calls(homes: &[Home]) {
+fn separate_outputs_lead_to_their_calls(homes: &[ClientHome]) {
     let mut searches = 0;
     for home in of(homes, "claude_code") {
         let bench = Bench::with_home("claude_code", &home);
@@ -321,7 +321,7 @@ fn separate_outputs_lead_to_their_calls(homes: &[Home]) {
     assert!(searches > 0, "no home has such outputs");
 }
 
-fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
+fn nothing_of_files_that_are_never_opened_is_found(homes: &[ClientHome]) {
     let codex =
         ["auth.json", ".credentials.json", "secrets/x", "keys.age", "logs_2.sqlite", "shell_snapshots/a.sh"];
     let claude = [
@@ -333,7 +333,7 @@ fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
         "dump-prompts/x.jsonl",
         "sessions/4242.json",
     ];
-    for Home { source, path: home } in homes {
+    for ClientHome { source, path: home } in homes {
         let bench = Bench::with_home(source, home);
         let never: &[&str] = if *source == "codex_cli" { &codex } else { &claude };
         for path in never {

@@ -1,5 +1,6 @@
 //! Tapes are the same bytes however their lines arrive, and report what they could not read.
 
+mod promises;
 mod replay;
 
 use std::io::Write as _;

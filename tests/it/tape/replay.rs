@@ -9,13 +9,13 @@ use similar::{ChangeTag, TextDiff};
 use annals_testkit::Bench;
 use annals_testkit::corpora::generator::Random;
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, of};
+use annals_testkit::homes::{ClientHome, of};
 
 annals_testkit::over_homes! { edits_of_real_clients_replay_exactly }
 
 const SOURCE: &str = "claude_code";
 
-fn edits_of_real_clients_replay_exactly(homes: &[Home]) {
+fn edits_of_real_clients_replay_exactly(homes: &[ClientHome]) {
     let mut replayed = 0;
     for home in of(homes, SOURCE) {
         for file in

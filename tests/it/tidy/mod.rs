@@ -1,5 +1,7 @@
 //! Reads our own sources and fails on what the rules for modules, the door and the layout forbid.
 
+mod architecture;
+mod names;
 mod requirements;
 mod syntax;
 
@@ -45,7 +47,9 @@ const SHARED: [&str; 7] = ["gemini_family", "git", "home", "import", "json", "li
 const UNSCOPED: [&str; 4] =
     ["src/view/access.rs", "src/view/door.rs", "src/view/audit/doctor.rs", "src/serve/mod.rs"];
 
-const LONGEST_FILE: usize = 800;
+/// Files are split at 500 lines; those that are much longer say why at their start.
+const LONGEST_FILE: usize = 600;
+const REASON: &str = "//! Longer than other files because ";
 
 #[test]
 fn modules_import_only_what_they_may() -> io::Result<()> {
@@ -101,7 +105,11 @@ fn files_start_with_a_sentence() -> io::Result<()> {
 
 #[test]
 fn files_are_short() -> io::Result<()> {
-    let planted = [("src/a.rs", &*"\n".repeat(LONGEST_FILE)), ("src/b.rs", &"\n".repeat(LONGEST_FILE + 1))];
+    let (most, more) = ("\n".repeat(LONGEST_FILE), "\n".repeat(LONGEST_FILE + 1));
+    let tested = format!("{most}#[cfg(test)]\nmod tests {{\n}}\n");
+    let explained = format!("{REASON}it is a table.\n{more}");
+    let planted =
+        [("src/a.rs", &*most), ("src/b.rs", &more), ("src/c.rs", &tested), ("src/d.rs", &explained)];
     check(long_files, &planted, &["src/b.rs:"])
 }
 
@@ -243,7 +251,11 @@ fn missing_openings(files: &[File]) -> Vec<String> {
 }
 
 fn long_files(files: &[File]) -> Vec<String> {
-    let lengths = files.iter().map(|(path, text)| (path, text.lines().count()));
+    let unexplained = files.iter().filter(|(_, text)| !text.contains(REASON));
+    let lengths = unexplained.map(|(path, text)| {
+        // Unit tests at the end of a file are counted apart.
+        (path, text.lines().take_while(|line| *line != "#[cfg(test)]").count())
+    });
     let long = lengths.filter(|(_, lines)| *lines > LONGEST_FILE);
     long.map(|(path, lines)| format!("{path}: {lines} lines, more than {LONGEST_FILE}")).collect()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::usage::{Counts, Sum, assert_cost, list, text, tokens_of, usage};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
-use annals_testkit::homes::{Home, regular};
+use annals_testkit::homes::{ClientHome, regular};
 
 /// USD per million tokens: input, output, cache read, cache write, one-hour cache write.
 const PRICES: [(&str, [f64; 5]); 12] = [
@@ -183,9 +183,9 @@ fn lines_of(path: &Path) -> Vec<Value> {
     if lines.is_empty() { vec![Value::Null] } else { lines }
 }
 
-fn sums_of_homes_agree_with_an_independent_count(homes: &[Home]) {
+fn sums_of_homes_agree_with_an_independent_count(homes: &[ClientHome]) {
     let mut seen = BTreeMap::<&str, (usize, i64)>::new();
-    for Home { source, path: home } in regular(homes) {
+    for ClientHome { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, home);
         bench.sync();
@@ -227,8 +227,8 @@ fn sums_of_homes_agree_with_an_independent_count(homes: &[Home]) {
     assert!(seen.len() > 1, "{seen:?}");
 }
 
-fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &[Home]) {
-    for Home { source, path: home } in regular(homes) {
+fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &[ClientHome]) {
+    for ClientHome { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, home);
         bench.sync();
@@ -294,8 +294,8 @@ fn cost_written(home: &Path, id: &str) -> Option<f64> {
     cost
 }
 
-fn explanations_hold_every_response_once_and_add_up(homes: &[Home]) {
-    for Home { source, path: home } in regular(homes) {
+fn explanations_hold_every_response_once_and_add_up(homes: &[ClientHome]) {
+    for ClientHome { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, home);
         bench.sync();

@@ -27,7 +27,7 @@ const CANVAS: &str = "canmore.create_textdoc";
 const DOCUMENT: (&str, &str) = ("canvas", "textdoc_id");
 
 #[derive(Default)]
-pub struct ConversationReader {
+pub(super) struct ConversationReader {
     captures: Captures,
     header_at: u64,
     session: Option<Arc<str>>,

@@ -10,7 +10,7 @@ use super::files;
 use super::files::Kept;
 use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
-use crate::import::side::side;
+use crate::import::sidecar::sidecar;
 use crate::json::{Json, Opened, unescape};
 use crate::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Settings, Shape,
@@ -18,7 +18,7 @@ use crate::{
 };
 use annals_core::{Result, Time};
 
-pub struct Exports;
+pub(super) struct Exports;
 
 impl Import for Exports {
     fn intake(&self, options: IntakeOptions, _settings: &dyn Settings) -> Box<dyn Intake> {
@@ -118,7 +118,7 @@ impl Intake for ExportIntake {
         let captures = match base {
             "export_manifest.json" => {
                 self.listed = listed(json);
-                vec![side("side_files", base, member.modified, element)]
+                vec![sidecar("side_files", base, member.modified, element)]
             }
             "library_files.json" => {
                 let Some(note) = files::of_library(json) else { return Ok(None) };
@@ -127,17 +127,17 @@ impl Intake for ExportIntake {
             "conversation_asset_file_names.json" => {
                 let named = json.fields().filter_map(|(name, value)| files::of_name_map(name, value));
                 let notes = named.map(|(note, body)| note.capture(body.into()));
-                notes.chain([side("side_files", base, member.modified, element)]).collect()
+                notes.chain([sidecar("side_files", base, member.modified, element)]).collect()
             }
             _ if parent == "textdocs" && json.get("mapping").is_none() => {
                 let key = json.get_text("textdoc_id").or_else(|| json.get_text("id"));
                 let key = key.map_or_else(|| base.to_owned(), |key| key.into_owned());
-                vec![side("canvas_documents", &key, member.modified, element)]
+                vec![sidecar("canvas_documents", &key, member.modified, element)]
             }
             _ => match SIDE_FILES.iter().find(|(name, ..)| *name == base) {
                 Some((_, _, stream)) => {
                     let Some(key) = side_key(stream, json, base) else { return Ok(None) };
-                    vec![side(stream, &key, member.modified, element)]
+                    vec![sidecar(stream, &key, member.modified, element)]
                 }
                 None => return Ok(self.conversation(element)),
             },

@@ -1,6 +1,6 @@
 //! Records besides conversations: account, settings, feedback, shares, canvas documents, custom instructions.
 
-use crate::import::side::SideReader;
+use crate::import::sidecar::SidecarReader;
 use crate::json::Json;
 use annals_core::ContentKey;
 
@@ -16,8 +16,8 @@ const STREAMS: &[&str] = &[
     "side_files",
 ];
 
-pub fn reader() -> SideReader {
-    SideReader::new(STREAMS, content)
+pub fn reader() -> SidecarReader {
+    SidecarReader::new(STREAMS, content)
 }
 
 /// The same instructions since another moment are the same.

@@ -58,7 +58,7 @@ const TITLES: &[&str] = &["title", "query", "url", "command", "path", "code", "n
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
 #[derive(Default)]
-pub struct ConversationReader {
+pub(super) struct ConversationReader {
     captures: Captures,
     session: Option<Arc<str>>,
     facts: SessionFacts,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Map;
 
-use crate::import::side::side;
+use crate::import::sidecar::sidecar;
 use crate::json::Json;
 use crate::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Settings, Shape,
@@ -12,7 +12,7 @@ use crate::{
 };
 use annals_core::{Result, Time};
 
-pub struct Exports;
+pub(super) struct Exports;
 
 impl Import for Exports {
     fn intake(&self, _options: IntakeOptions, _settings: &dyn Settings) -> Box<dyn Intake> {
@@ -94,10 +94,10 @@ fn capture(element: &[u8]) -> Option<Capture<'_>> {
             body: ElementBody::Text(element.into()),
             counts: true,
         },
-        Kind::Project => side("projects", &text("uuid")?, at, element),
-        Kind::Account => side("account", &text("uuid")?, at, element),
+        Kind::Project => sidecar("projects", &text("uuid")?, at, element),
+        Kind::Account => sidecar("account", &text("uuid")?, at, element),
         Kind::Memories => {
-            side("memories", &text("account_uuid").unwrap_or_else(|| "account".to_owned()), at, element)
+            sidecar("memories", &text("account_uuid").unwrap_or_else(|| "account".to_owned()), at, element)
         }
     })
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::home::kept::KeptReader;
 use crate::import::captures;
-use crate::import::side::SideReader;
+use crate::import::sidecar::SidecarReader;
 use crate::json::Line;
 use crate::{FileContext, Import, Reader, Source};
 use annals_core::{Block, ContentKey, Manifest};
@@ -28,7 +28,7 @@ impl Source for ClaudeAi {
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
         match name {
             "conversation" => Box::new(conversation::ConversationReader::default()),
-            "side" => Box::new(SideReader::new(SIDES, |_, bytes| ContentKey::of(&[bytes]))),
+            "side" => Box::new(SidecarReader::new(SIDES, |_, bytes| ContentKey::of(&[bytes]))),
             _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
         }
     }

@@ -70,7 +70,7 @@ pub enum TextKind {
 
 /// A stretch of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub(super) enum Piece<'t> {
     Words(&'t str),
     Context { tag: &'t str, text: &'t str },
 }

@@ -38,7 +38,7 @@ const COPYING_MICROS: i64 = 300_000;
 /// How many answers may have lines to come.
 const OPEN_ANSWERS: usize = 64;
 
-pub struct TranscriptReader {
+pub(super) struct TranscriptReader {
     pub(super) session: Arc<str>,
     /// The file is a sub-agent's own.
     agent: bool,
@@ -96,7 +96,7 @@ struct OpenAnswer {
 }
 
 /// One row with what its envelope says.
-pub struct Row<'a> {
+pub(super) struct Row<'a> {
     pub object: Object<'a>,
     pub span: Span,
     pub at: Option<Time>,

@@ -74,7 +74,7 @@ pub fn kind_of(name: &str) -> CallKind {
 
 /// One command, file or query of a call, with its result.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub(super) struct Entry {
     pub query: String,
     pub output: String,
     pub failed: bool,

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::calls::ToolResult;
 use crate::home::folders::absolute;
-use crate::tape::diff::Changes;
+use crate::tape::numbered::{DiffSide, NumberedDiff};
 use crate::tape::shell_read::shell_read;
 use annals_core::{FileRegion, FileWork, Operation};
 
 /// A successful call.
-pub struct FileCall<'a> {
+pub(super) struct FileCall<'a> {
     pub name: &'a str,
     pub input: &'a Value,
     pub result: Option<&'a ToolResult>,
@@ -144,36 +144,15 @@ fn whole(mut work: FileWork, content: &str) -> FileWork {
 fn places(output: &str) -> Vec<crate::tape::diff::Change> {
     let Some((_, diff)) = output.split_once("```diff\n") else { return Vec::new() };
     let diff = diff.rsplit_once("\n```").map_or(diff, |(diff, _)| diff);
-    let mut changes = Changes::default();
-    let (mut before, mut after, mut shift) = (0_u32, 0_u32, 0_i64);
+    let mut numbered = NumberedDiff::default();
     for line in diff.lines() {
         let Some((head, text)) = line.split_once(": ").or_else(|| line.split_once(':')) else { continue };
         let (sign, number) = head.split_at_checked(1).unwrap_or_default();
         let Ok(number) = number.trim().parse::<u32>() else { continue };
-        let removed = sign == "-";
-        let (expected, apart) = if removed { (before, shift) } else { (after, -shift) };
-        if expected != number || expected == 0 {
-            let opposite = u32::try_from((i64::from(number) + apart).max(1)).unwrap_or(1);
-            (before, after) = if removed { (number, opposite) } else { (opposite, number) };
-            changes.start(before, after);
-        }
-        let text = format!("{text}\n");
-        match sign {
-            "-" => {
-                changes.removed(&text);
-                (before, shift) = (before.saturating_add(1), shift - 1);
-            }
-            "+" => {
-                changes.added(&text);
-                (after, shift) = (after.saturating_add(1), shift + 1);
-            }
-            _ => {
-                changes.unchanged(&text);
-                (before, after) = (before.saturating_add(1), after.saturating_add(1));
-            }
-        }
+        let side = if sign == "-" { DiffSide::Before } else { DiffSide::After };
+        numbered.line(sign, (side, number), text);
     }
-    changes.finish()
+    numbered.into_changes().finish()
 }
 
 /// The pairs of texts of a diff in blocks.

@@ -2,7 +2,7 @@
 
 /// The session of a file, and the session that started it if it is a sub-agent's.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     pub session: String,
     pub parent: Option<String>,
 }

@@ -27,7 +27,7 @@ const INJECTED: &[&str] = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Author {
+pub(super) enum Author {
     Person,
     Client,
     /// Nothing in the message says; an event may.

@@ -31,7 +31,7 @@ pub type Turn = (Arc<str>, bool, Option<Arc<str>>);
 /// Calls that wait for their output, and those answered lately.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OpenCalls {
+pub(super) struct OpenCalls {
     open: VecDeque<Entry>,
     closed: VecDeque<Entry>,
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::starlark::{Call, calls};
+use super::starlark::{RuleCall, calls};
 use crate::home::authored::in_repository;
 use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
@@ -85,8 +85,8 @@ impl Reader for RulesReader {
 }
 
 /// The call, when it can be read: its arguments are literals, and those that the function has.
-fn read(text: &[u8]) -> Option<(Call, &'static [&'static str])> {
-    let call = Call::parse(text)?;
+fn read(text: &[u8]) -> Option<(RuleCall, &'static [&'static str])> {
+    let call = RuleCall::parse(text)?;
     let (_, declared) = FUNCTIONS.iter().find(|(name, _)| *name == call.function)?;
     let required = call.argument(declared, declared[0]);
     let is_rule = match call.function.as_str() {

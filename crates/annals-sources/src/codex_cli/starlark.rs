@@ -7,18 +7,18 @@ const DEEPEST: usize = 32;
 
 /// A call whose arguments are all literals.
 #[derive(Debug, Default, PartialEq)]
-pub struct Call {
+pub struct RuleCall {
     pub function: String,
     positional: Vec<Value>,
     named: Vec<(String, Value)>,
 }
 
-impl Call {
+impl RuleCall {
     /// `None` when it is more than a call with literal arguments: a variable, a loop, a missing bracket.
-    pub fn parse(text: &[u8]) -> Option<Call> {
+    pub fn parse(text: &[u8]) -> Option<RuleCall> {
         let mut parser = Parser { text, at: 0 };
         let function = parser.word()?;
-        let mut call = Call { function, ..Call::default() };
+        let mut call = RuleCall { function, ..RuleCall::default() };
         parser.expect(b'(')?;
         while !parser.accept(b')') {
             match parser.name_of_argument() {
@@ -336,12 +336,12 @@ fn push_character(bytes: &mut Vec<u8>, digits: &[u8], radix: u32) -> Option<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, calls};
+    use super::{RuleCall, calls};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn arguments(text: &str) -> Option<Vec<(String, Value)>> {
-        Call::parse(text.as_bytes()).map(|call| call.named)
+        RuleCall::parse(text.as_bytes()).map(|call| call.named)
     }
 
     fn argument(text: &str) -> Option<Value> {
@@ -389,25 +389,25 @@ mod tests {
         let found: Vec<_> =
             calls(text, |word| word == b"f").into_iter().map(|(start, end)| &text[start..end]).collect();
         assert_eq!(found, [b"f(pattern = ['a'" as &[u8], b"f(pattern = ['b'])", b"f(a = 'never"]);
-        assert_eq!(Call::parse(found[0]), None);
-        assert_eq!(Call::parse(found[2]), None);
+        assert_eq!(RuleCall::parse(found[0]), None);
+        assert_eq!(RuleCall::parse(found[2]), None);
     }
 
     #[test]
     fn arguments_are_named_or_counted() {
-        let call = Call::parse(b"f('a', c = 'd')").expect("literals");
+        let call = RuleCall::parse(b"f('a', c = 'd')").expect("literals");
         let declared = ["a", "b", "c"];
         assert_eq!(call.argument(&declared, "a"), Some(&json!("a")));
         assert_eq!(call.argument(&declared, "b"), None);
         assert_eq!(call.argument(&declared, "c"), Some(&json!("d")));
         assert!(call.fits(&declared));
         for wrong in ["f('a', a = 'b')", "f('a', 'b', 'c', 'd')", "f(z = 'a')"] {
-            assert!(!Call::parse(wrong.as_bytes()).expect("literals").fits(&declared), "{wrong}");
+            assert!(!RuleCall::parse(wrong.as_bytes()).expect("literals").fits(&declared), "{wrong}");
         }
-        assert_eq!(Call::parse(b"f(a = 'b', 'c')"), None);
-        assert_eq!(Call::parse(b"f(a = 'b', a = 'c')"), None);
-        assert_eq!(Call::parse(b"f(a == 'b')"), None);
-        assert_eq!(Call::parse(b"f() + 1"), None);
+        assert_eq!(RuleCall::parse(b"f(a = 'b', 'c')"), None);
+        assert_eq!(RuleCall::parse(b"f(a = 'b', a = 'c')"), None);
+        assert_eq!(RuleCall::parse(b"f(a == 'b')"), None);
+        assert_eq!(RuleCall::parse(b"f() + 1"), None);
     }
 
     proptest! {
@@ -415,7 +415,7 @@ mod tests {
         fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for (start, end) in calls(&bytes, |word| word == b"f") {
                 prop_assert!(start < end && end <= bytes.len());
-                let _ = Call::parse(&bytes[start..end]);
+                let _ = RuleCall::parse(&bytes[start..end]);
             }
         }
 
@@ -425,9 +425,9 @@ mod tests {
         )) {
             let text = tokens.concat();
             for (start, end) in calls(text.as_bytes(), |word| word == b"f") {
-                let _ = Call::parse(&text.as_bytes()[start..end]);
+                let _ = RuleCall::parse(&text.as_bytes()[start..end]);
             }
-            let _ = Call::parse(text.as_bytes());
+            let _ = RuleCall::parse(text.as_bytes());
         }
     }
 }

@@ -171,7 +171,7 @@ pub const STREAMS: &[Stream] = &[
         consent_time_field: Some("updated_at"),
         coverage: Coverage::FullInventory,
         fields: &[
-            Field::new("id", "string", "thread id"),
+            Field::new("id", "string", "thread id and time of the renaming"),
             Field::new("thread_name", "string", "the name"),
             Field::new("updated_at", "string", "when the name was given"),
         ],

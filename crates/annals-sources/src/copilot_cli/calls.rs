@@ -15,7 +15,7 @@ const LONGEST_ARGUMENTS: usize = 20_000;
 
 /// A call without a result yet.
 #[derive(Serialize, Deserialize)]
-pub struct OpenCall {
+pub(super) struct OpenCall {
     id: String,
     offset: u64,
     name: String,

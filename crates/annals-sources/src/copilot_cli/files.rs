@@ -8,7 +8,7 @@ use crate::tape::unified::unified_diff_changes;
 use annals_core::{FileRegion, FileWork, Operation};
 
 /// A call and what its completion says.
-pub struct FileCall<'a> {
+pub(super) struct FileCall<'a> {
     pub name: &'a str,
     pub arguments: &'a Object<'a>,
     /// The data of the event that completes it.

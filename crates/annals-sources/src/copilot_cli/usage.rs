@@ -10,7 +10,7 @@ use annals_core::Tokens;
 /// Sums of the models of a session, as far as they are known.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Totals {
+pub(super) struct Totals {
     /// Records of single responses make all sums superfluous.
     pub has_records: bool,
     pub answers: i64,

@@ -18,7 +18,7 @@ const OPEN_CALLS: usize = 512;
 
 /// A call that may be written again.
 #[derive(Serialize, Deserialize)]
-pub struct OpenCall {
+pub(super) struct OpenCall {
     id: ContentKey,
     offset: u64,
     ended: bool,

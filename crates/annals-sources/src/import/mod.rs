@@ -5,7 +5,7 @@
 //! equal bytes are captured once.
 
 pub(crate) mod captures;
-pub(crate) mod side;
+pub(crate) mod sidecar;
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::tape::shell_read::shell_read;
 use annals_core::{FileRegion, FileWork, Operation};
 
 /// A successful call, as far as it is known.
-pub struct FileCall<'a> {
+pub(super) struct FileCall<'a> {
     pub name: &'a str,
     pub arguments: &'a Object<'a>,
     pub output: Option<&'a str>,

@@ -13,7 +13,7 @@ pub fn agent_session(session: &str, agent: &str) -> String {
 
 /// Where a transcript is.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place<'p> {
+pub(super) struct Place<'p> {
     pub workspace: &'p str,
     pub session: &'p str,
     pub agent: &'p str,

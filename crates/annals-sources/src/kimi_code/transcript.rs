@@ -18,7 +18,7 @@ use annals_core::{
     Usage, Verdict,
 };
 
-pub struct TranscriptReader {
+pub(super) struct TranscriptReader {
     pub(super) session: Arc<str>,
     /// The session without its agent.
     root: String,

@@ -63,7 +63,7 @@ const PARTS: &[&str] = &[
     "snapshot",
 ];
 
-pub struct ConversationReader {
+pub(super) struct ConversationReader {
     pub(super) session: Arc<str>,
     /// It is made of files, which a database may have taken over.
     is_of_files: bool,

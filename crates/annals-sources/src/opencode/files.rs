@@ -8,7 +8,7 @@ use crate::tape::unified::unified_diff_changes;
 use annals_core::{FileRegion, FileWork, Operation};
 
 /// A tool call with its result.
-pub struct FileCall<'a> {
+pub(super) struct FileCall<'a> {
     pub name: &'a str,
     pub input: &'a Object<'a>,
     /// The client's record of the result.

@@ -6,7 +6,7 @@ use crate::json::{Json, Object};
 use annals_core::Time;
 
 /// A session, message or part.
-pub struct Row<'a> {
+pub(super) struct Row<'a> {
     json: Json<'a>,
     columns: Object<'a>,
     /// Equal to the columns for a record of a file.

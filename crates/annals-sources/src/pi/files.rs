@@ -4,6 +4,7 @@ use super::blocks::content_text;
 use crate::home::folders::absolute;
 use crate::json::{Json, Object};
 use crate::tape::diff::Changes;
+use crate::tape::numbered::{DiffSide, NumberedDiff};
 use crate::tape::shell_read::shell_read;
 use crate::tape::unified::unified_diff_changes;
 use annals_core::{FileRegion, FileWork, Operation};
@@ -12,7 +13,7 @@ use annals_core::{FileRegion, FileWork, Operation};
 const CUT: &[&str] = &["more lines in file", "Use offset=", "Showing lines"];
 
 /// A call and its result.
-pub struct FileCall<'a> {
+pub(super) struct FileCall<'a> {
     pub name: &'a str,
     pub arguments: &'a Object<'a>,
     /// The message with the result.
@@ -116,40 +117,20 @@ pub fn edits(arguments: &Object<'_>) -> Vec<(String, String)> {
 
 /// A diff whose lines have a sign, their number and their text: `-12 old`, `+12 new`, ` 11 same`.
 fn numbered(diff: &str) -> Changes {
-    let mut changes = Changes::default();
-    // The next line on each side, and how far the sides have moved apart.
-    let (mut before, mut after, mut shift) = (0_u32, 0_u32, 0_i64);
+    let mut numbered = NumberedDiff::default();
     for line in diff.lines() {
         let (sign, rest) = line.split_at_checked(1).unwrap_or((" ", ""));
         let rest = rest.trim_start_matches(' ');
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let Ok(number) = rest[..end].parse::<u32>() else {
-            (before, after) = (0, 0);
+            numbered.skip();
             continue;
         };
-        let text = format!("{}\n", rest[end..].strip_prefix(' ').unwrap_or(&rest[end..]));
-        let (expected, apart) = if sign == "+" { (after, -shift) } else { (before, shift) };
-        if expected != number || expected == 0 {
-            let opposite = u32::try_from((i64::from(number) + apart).max(1)).unwrap_or(1);
-            (before, after) = if sign == "+" { (opposite, number) } else { (number, opposite) };
-            changes.start(before, after);
-        }
-        match sign {
-            "-" => {
-                changes.removed(&text);
-                (before, shift) = (before.saturating_add(1), shift - 1);
-            }
-            "+" => {
-                changes.added(&text);
-                (after, shift) = (after.saturating_add(1), shift + 1);
-            }
-            _ => {
-                changes.unchanged(&text);
-                (before, after) = (before.saturating_add(1), after.saturating_add(1));
-            }
-        }
+        let text = rest[end..].strip_prefix(' ').unwrap_or(&rest[end..]);
+        let side = if sign == "+" { DiffSide::After } else { DiffSide::Before };
+        numbered.line(sign, (side, number), text);
     }
-    changes
+    numbered.into_changes()
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ const ROLES: &[(&str, &[&str])] = &[
 ];
 const PARTS: &[&str] = &["text", "thinking", "toolCall", "image"];
 
-pub struct TranscriptReader {
+pub(super) struct TranscriptReader {
     session: Arc<str>,
     state: State,
 }

@@ -22,7 +22,7 @@ use annals_core::{
     Tally, Time, Tokens, Usage, Verdict,
 };
 
-pub struct TranscriptReader {
+pub(super) struct TranscriptReader {
     pub(super) session: Arc<str>,
     is_agent: bool,
     pub(super) state: State,

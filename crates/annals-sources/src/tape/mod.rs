@@ -1,6 +1,7 @@
 //! What a source must provide so that its sessions can be exported as tapes and lines traced to its calls.
 
 pub(crate) mod diff;
+pub(crate) mod numbered;
 pub(crate) mod shell_read;
 pub(crate) mod unified;
 

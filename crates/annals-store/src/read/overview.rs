@@ -114,6 +114,21 @@ impl Archive<'_> {
         Ok(counts)
     }
 
+    /// How many sessions of each source fit, and how many messages these have.
+    pub fn source_totals(&self, filter: &SessionFilter) -> Result<Vec<(String, i64, i64)>> {
+        let (conditions, values) = session_conditions(filter);
+        let text = format!(
+            "select instance.source, count(*), cast(sum(session.messages) as bigint)
+             from session join instance on instance.id = session.instance
+             where {{visible}} and {conditions} group by 1 order by 1"
+        );
+        let mut statement = self.prepare(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows =
+            statement.query_map(values.as_slice(), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Prompts by hour since 1970, from a moment on.
     pub fn prompts_by_hour(&self, since: Time) -> Result<Vec<(i64, i64)>> {
         let text = sql!(

@@ -19,7 +19,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
-use crate::{Batch, Count, ReadRows, Segment, Store, blobs, sql};
+use crate::{Batch, LineCount, ReadRows, Segment, Store, blobs, sql};
 use annals_core::{Encoding, FileId, Framing, InstanceId, Item, SessionFacts, SessionId, Span, Time, Tokens};
 
 /// Malformed lines of one file that are stored with their places; all are counted.
@@ -234,7 +234,12 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn apply_counts(&mut self, file: FileId, counts: &[Count], malformed: &[(Span, String)]) -> Result<()> {
+    fn apply_counts(
+        &mut self,
+        file: FileId,
+        counts: &[LineCount],
+        malformed: &[(Span, String)],
+    ) -> Result<()> {
         for count in counts {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into coverage (file, status, kind, lines, bytes) values ($1, $2, $3, $4, $5)

@@ -109,17 +109,8 @@ impl Writer<'_> {
         kind: MessageKind,
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
-        ))?;
-        let before = statement
-            .query_row(params![session, file, offset as i64], |row| {
-                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
-                Ok((role, tally, row.get::<_, bool>(2)?))
-            })
-            .optional()?;
-        drop(statement);
-        let Some((role, before, copied)) = before else { return Ok(()) };
+        let counted = self.counted_message(session, file, offset)?;
+        let Some((role, before, copied)) = counted else { return Ok(()) };
         let tally = Tally::of(kind);
         let mut statement = self.transaction.prepare_cached(sql!(
             "update message set kind = $4, tally = $5, changed = $6
@@ -133,6 +124,23 @@ impl Writer<'_> {
             self.count_message(session, role, tally, 1);
         }
         Ok(())
+    }
+
+    /// The side of a message, how it was counted, and whether it is a copy.
+    pub(super) fn counted_message(
+        &self,
+        session: SessionId,
+        file: FileId,
+        offset: u64,
+    ) -> Result<Option<(Role, Tally, bool)>> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
+        ))?;
+        let message = statement.query_row(params![session, file, offset as i64], |row| {
+            let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+            Ok((role, tally, row.get::<_, bool>(2)?))
+        });
+        Ok(message.optional()?)
     }
 
     fn extend_message(

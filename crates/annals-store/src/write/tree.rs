@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, FileId, InstanceId, Role, Tally, Tree};
+use annals_core::{ContentKey, FileId, InstanceId, Tally, Tree};
 
 impl Writer<'_> {
     pub(crate) fn write_tree(&mut self, instance: InstanceId, file: FileId, tree: &Tree) -> Result<()> {
@@ -77,17 +77,8 @@ impl Writer<'_> {
         tally: Tally,
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
-        ))?;
-        let before = statement
-            .query_row(params![session, file, offset as i64], |row| {
-                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
-                Ok((role, tally, row.get::<_, bool>(2)?))
-            })
-            .optional()?;
-        drop(statement);
-        let Some((role, before, copied)) = before else { return Ok(()) };
+        let counted = self.counted_message(session, file, offset)?;
+        let Some((role, before, copied)) = counted else { return Ok(()) };
         let mut statement = self.transaction.prepare_cached(sql!(
             "update message set tally = $4 where session = $1 and file = $2 and byte_offset = $3"
         ))?;

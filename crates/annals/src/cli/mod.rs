@@ -82,7 +82,7 @@ struct Common {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Serve the web UI, capture behind it, and list the sources
+    /// Serve the web UI, capture in the background, and list the sources
     Up(commands::up::UpArguments),
     /// Serve the web UI and the HTTP API, and keep the archive up to date
     Serve(commands::serve::ServeArguments),
@@ -142,9 +142,9 @@ enum Verb {
     Audit(commands::audit::AuditArguments),
     /// Forget sessions, texts and secrets, for good or after a time in the trash
     Forget(commands::forget::ForgetArguments),
-    /// Forget what the rules of the settings say is old enough
+    /// Forget what your retention rules say is old enough
     Retain(commands::retain::RetainArguments),
-    /// List what is in the trash, and bring it back
+    /// List what is in the trash, or bring it back
     Trash(commands::trash::TrashArguments),
     /// List the secrets that appear in sessions, without their values
     Secrets(commands::secrets::SecretsArguments),
@@ -156,7 +156,7 @@ enum Verb {
     Skill(commands::skill::SkillArguments),
     /// Capture what clients write as they write it, without a server
     Watch(commands::watch::WatchArguments),
-    /// Run annals in the background, started at login
+    /// Run annals in the background, starting at login
     Service(commands::service::ServiceArguments),
     /// Manage members and access tokens
     Members(commands::members::MembersArguments),
@@ -168,7 +168,7 @@ enum Verb {
     Manifest(commands::manifest::ManifestArguments),
     /// Write captured files back to a directory, byte for byte
     Restore(commands::restore::RestoreArguments),
-    /// Heal damaged files of the archive from the client's files and other versions
+    /// Repair damaged files in the archive from the clients' files and other versions
     Repair(commands::repair::RepairArguments),
     /// Rebuild all derived data from the archived files
     Rebuild(commands::rebuild::RebuildArguments),

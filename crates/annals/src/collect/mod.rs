@@ -21,7 +21,7 @@ mod sample;
 mod sync;
 
 pub use connector::wire::InteractionKind;
-pub use connector::{ConnectorOptions, ConnectorReport, Notice, Reply, run_connector};
+pub use connector::{ConnectorOptions, ConnectorReport, InteractionReply, Notice, run_connector};
 pub use discover::unread_assistants;
 pub use failures::{note_failure, note_success};
 pub use forget::account::Account;

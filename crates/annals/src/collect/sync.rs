@@ -12,7 +12,7 @@ use super::home::plan::{Compared, Job, Plan, plan};
 use super::home::repositories;
 use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
 use super::import::drops::import_drops;
-use super::ingest::capture::{CaptureOutcome, Capturer, Report};
+use super::ingest::capture::{CaptureOutcome, CaptureReport, Capturer};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
 use annals_core::{
@@ -325,7 +325,7 @@ fn capture_all(
     }
     let jobs = Mutex::new(jobs);
     let stop = AtomicBool::new(false);
-    let (sender, receiver) = sync_channel::<Report>(4);
+    let (sender, receiver) = sync_channel::<CaptureReport>(4);
     std::thread::scope(|threads| {
         for mut capturer in capturers {
             let (sender, jobs, stop) = (sender.clone(), &jobs, &stop);
@@ -353,7 +353,7 @@ fn capture_all(
 fn write_all(
     store: &mut Store,
     environment: &Environment<'_>,
-    receiver: &Receiver<Report>,
+    receiver: &Receiver<CaptureReport>,
     places: &BTreeMap<InstanceId, usize>,
     reports: &mut [SourceReport],
     progress: &mut dyn Progress,
@@ -364,7 +364,7 @@ fn write_all(
     let mut damaged = HashSet::new();
     for report in receiver {
         match report {
-            Report::Batch(batch) => {
+            CaptureReport::Batch(batch) => {
                 let place = places.get(&batch.instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     count(&mut report.totals, &batch);
@@ -375,8 +375,8 @@ fn write_all(
                 batches += 1;
                 writer.apply(*batch)?;
             }
-            Report::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
-            Report::Gap { instance, stream, path, why, reason } => {
+            CaptureReport::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
+            CaptureReport::Gap { instance, stream, path, why, reason } => {
                 writer.open_gap(instance, stream, &path, (why, &reason), now)?;
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
@@ -385,7 +385,7 @@ fn write_all(
                 }
                 damaged.insert((instance, stream, path));
             }
-            Report::Done { instance, path, bytes, outcome } => {
+            CaptureReport::Done { instance, path, bytes, outcome } => {
                 progress.advance(1, bytes);
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {

@@ -7,7 +7,7 @@ use std::{fs, io};
 use serde_json::Value;
 
 use super::transcripts::{Transcript, moment};
-use super::{Author, Making, Plan, Random, Score};
+use super::{Author, LineagePlan, Making, Random, Score};
 use crate::git::Repository;
 
 /// How long after its last edit a session's work is committed, in minutes.
@@ -22,7 +22,7 @@ pub struct State {
 
 /// Writes the clients' homes and the repository, committed after each session; the states to check are every fifth
 /// commit and the last. At the end come sessions that write notes full of lines from all over the repository.
-pub fn write_dated_world(folder: &Path, plan: &Plan) -> io::Result<(Repository, Vec<State>)> {
+pub fn write_dated_world(folder: &Path, plan: &LineagePlan) -> io::Result<(Repository, Vec<State>)> {
     fs::create_dir_all(folder.join("repo"))?;
     let repository = Repository::create(&folder.join("repo").canonicalize()?);
     let mut world = Making {

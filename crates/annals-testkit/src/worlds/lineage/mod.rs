@@ -13,7 +13,7 @@ use transcripts::{Change, Transcript};
 
 /// How large a world is.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct LineagePlan {
     pub seed: u64,
     pub sessions: usize,
     /// Edits per session.
@@ -107,7 +107,7 @@ impl Score {
 }
 
 /// Writes the clients' homes (`codex`, `claude`) and the repository (`repo`) into a directory.
-pub fn write_world(folder: &Path, plan: &Plan) -> io::Result<World> {
+pub fn write_world(folder: &Path, plan: &LineagePlan) -> io::Result<World> {
     let repository = folder.join("repo");
     fs::create_dir_all(&repository)?;
     let repository = repository.canonicalize()?;
@@ -133,7 +133,7 @@ pub fn write_world(folder: &Path, plan: &Plan) -> io::Result<World> {
     Ok(World { folder: repository, files: world.authors() })
 }
 
-pub struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {

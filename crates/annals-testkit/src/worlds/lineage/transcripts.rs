@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Random;
 
 /// One replaced block of a file.
-pub struct Change<'c> {
+pub(super) struct Change<'c> {
     pub start: usize,
     pub removed: usize,
     pub added: &'c [String],

@@ -19,7 +19,7 @@ pub enum Deeds {
 
 /// A prompt that was typed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planted {
+pub struct PlantedPrompt {
     /// Nowhere else in the home, whatever the client copied.
     pub word: String,
     pub session: String,
@@ -32,7 +32,7 @@ pub struct Planted {
 /// What was added to a home.
 #[derive(Debug, Default)]
 pub struct Added {
-    pub planted: Vec<Planted>,
+    pub planted: Vec<PlantedPrompt>,
     /// Prompts and answers, however often they were copied.
     pub messages: i64,
     /// Records of the person's side, as clients count them.
@@ -43,7 +43,12 @@ impl Added {
     /// A new word, typed in this session.
     fn word(&mut self, session: &str, deed: &'static str) -> String {
         let word = format!("zorvex{:05}", self.planted.len());
-        self.planted.push(Planted { word: word.clone(), session: session.to_owned(), deed, sent: true });
+        self.planted.push(PlantedPrompt {
+            word: word.clone(),
+            session: session.to_owned(),
+            deed,
+            sent: true,
+        });
         word
     }
 

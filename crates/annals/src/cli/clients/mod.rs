@@ -18,7 +18,7 @@ const LARGEST: u64 = 64 << 20;
 /// What a change needs to know to be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
-pub enum Added {
+pub(in crate::cli) enum Added {
     /// The file did not exist.
     File,
     /// The list of servers did not exist.
@@ -27,7 +27,7 @@ pub enum Added {
 }
 
 /// A change to a client's file that was not made yet.
-pub struct Change {
+pub(in crate::cli) struct Change {
     pub file: PathBuf,
     /// None if the file is to be deleted.
     after: Option<String>,

@@ -13,16 +13,16 @@ use annals_core::{Arranged, Error, Result, arrangement};
 
 #[derive(Args)]
 pub struct Subject {
-    /// Arrange this message of the session, by its id
+    /// Apply to this message of the session, by its id
     #[arg(long, value_name = "ID", conflicts_with = "project")]
     message: Option<String>,
-    /// Arrange this project instead of a session: its directory or name
+    /// Apply to this project instead of a session, by its directory or name
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
 }
 
 #[derive(Args)]
-#[command(after_help = "`annals sessions --starred` and `annals search is:starred` find what has a star.")]
+#[command(after_help = "`annals sessions --starred` and `annals search is:starred` find what is starred.")]
 pub struct StarArguments {
     /// Session to star: its id, or the beginning of it
     #[arg(value_name = "SESSION", required_unless_present = "project", conflicts_with = "project")]
@@ -36,8 +36,8 @@ pub struct StarArguments {
 
 #[derive(Args)]
 #[command(
-    after_help = "Without tags, those that it has are printed. A tag of a project is one of all its sessions: \
-                  `annals sessions --tag TAG` and `annals search tag:TAG` find them."
+    after_help = "Without tags, prints the current ones. A project's tags apply to all of its sessions. \
+                  `annals sessions --tag TAG` and `annals search tag:TAG` find what is tagged."
 )]
 pub struct TagArguments {
     /// Session to tag, unless --project names a project
@@ -48,15 +48,15 @@ pub struct TagArguments {
     tags: Vec<String>,
     #[command(flatten)]
     of: Subject,
-    /// Remove these tags, or all if there are none
+    /// Remove these tags, or all of them if none are given
     #[arg(long)]
     remove: bool,
 }
 
 #[derive(Args)]
 #[command(
-    after_help = "The name is shown instead of the client's title, which stays in the details. Without a name, the one that \
-                  it has is printed."
+    after_help = "The name is shown instead of the client's title, which stays in the details. Without a name, prints the \
+                  current one."
 )]
 pub struct NameArguments {
     /// Session to name, unless --project names a project

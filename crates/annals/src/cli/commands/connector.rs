@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome};
 use crate::collect::{
-    ConnectorOptions, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector,
+    ConnectorOptions, ConnectorReport, InteractionKind, InteractionReply, Lock, Notice, run_connector,
 };
 use crate::view::format::{counted, number};
 use annals_core::{Error, Result};
@@ -76,7 +76,7 @@ pub fn run(
             if !holds_back(&mut held, text) {
                 show(context, &shown, &Notice::Output(&std::mem::take(&mut held)));
             }
-            return Reply::NotDone;
+            return InteractionReply::NotDone;
         }
         show(context, &shown, &notice)
     })?;
@@ -112,7 +112,7 @@ fn holds_back(held: &mut String, line: &str) -> bool {
     held.len() < 1 << 16 && held.contains("-----BEGIN ") && !held.contains("-----END ")
 }
 
-fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
+fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> InteractionReply {
     match notice {
         Notice::Interaction(interaction) => {
             context.output.note(format!("action needed: {}", shown(&interaction.message)));
@@ -121,11 +121,15 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             }
             let answers = interaction.kind == InteractionKind::ManualAction && std::io::stdin().is_terminal();
             if !answers {
-                return Reply::NotDone;
+                return InteractionReply::NotDone;
             }
             context.output.note("press Enter when done");
             let read = std::io::stdin().lock().read_line(&mut String::new());
-            return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
+            return if read.is_ok_and(|length| length > 0) {
+                InteractionReply::Done
+            } else {
+                InteractionReply::NotDone
+            };
         }
         Notice::Output(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
         Notice::Output(text) => context.output.note(shown(text)),
@@ -141,7 +145,7 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             context.output.note(format!("about {} min left", number(seconds.div_ceil(60))));
         }
     }
-    Reply::NotDone
+    InteractionReply::NotDone
 }
 
 fn print_report(

@@ -21,7 +21,7 @@ use annals_store::{Page, SessionFilter, Store};
 
 #[derive(Args)]
 #[command(
-    after_help = "Nothing of what clients have on disk is changed. What was forgotten does not come back: not by a sync, an import or a \
+    after_help = "The clients' own files are never changed. What was forgotten does not come back with a sync, an import or a \
                   rebuild. It is recognised by hashes; the text itself is not kept."
 )]
 pub struct ForgetArguments {
@@ -43,7 +43,7 @@ pub struct ForgetArguments {
     /// Mask the secret with this mark, as `annals secrets` lists it
     #[arg(long, value_name = "MARK", conflicts_with_all = ["sessions", "project", "before", "source", "text"])]
     secret: Option<String>,
-    /// Keep the bytes in the trash for so long (30d); `annals trash` brings them back
+    /// Keep the bytes in the trash for this long (30d); `annals trash` brings them back
     #[arg(long, value_name = "DURATION")]
     trash: Option<String>,
     /// Search contents, index, tables and raw files for what was forgotten; with --text only for that text
@@ -68,7 +68,8 @@ pub fn run(context: &mut Context, options: &ForgetArguments) -> Result<Outcome> 
     // Texts that are only looked for are not planned.
     if !names_sessions && options.secret.is_none() && (options.text.is_empty() || options.verify) {
         if !options.verify {
-            return Err(Error::bad_request("nothing to forget is named").hint("annals help forget"));
+            return Err(Error::bad_request("nothing to forget: name sessions, a text or a secret")
+                .hint("annals help forget"));
         }
         let verified = verify_forgotten(&context.config.home, &options.text, None)?;
         return print_verified(context, &verified);

@@ -81,7 +81,9 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
         context.output.note(format!("no transcripts, notes or trailers of assistants in {repository}"));
     } else if unknown && !context.quiet {
         let known: Vec<&str> = importing().map(|source| source.manifest().label).collect();
-        context.output.note(format!("nothing recognised; annals imports data from {}", known.join(" and ")));
+        let (last, others) = known.split_last().map_or(("", [].as_slice()), |(last, others)| (*last, others));
+        let known = format!("{} and {last}", others.join(", "));
+        context.output.note(format!("nothing recognised; annals imports data from {known}"));
         for source in importing() {
             context.output.note(format!("hint: {}", source.manifest().setup_hint));
         }

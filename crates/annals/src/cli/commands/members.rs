@@ -57,7 +57,7 @@ enum Action {
         #[arg(long)]
         logout_all: bool,
     },
-    /// Print a link that logs a browser of yours in, once
+    /// Print a link that logs in one of your browsers, once
     Link,
     /// Replace your own token and log out your browsers
     Rotate,

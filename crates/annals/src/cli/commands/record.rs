@@ -55,7 +55,8 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     let mut input: Box<dyn Read> = match named {
         Some(file) => {
             let opened = File::open(file)
-                .map_err(|error| Error::new(format!("cannot read {}: {error}", file.display())))?;
+                .map_err(|error| Error::new(format!("cannot read {}: {error}", file.display())))
+                .map_err(|error| error.hint("`annals tape SESSION` needs no file"))?;
             let plain = BufReader::with_capacity(256 << 10, opened);
             if compressed {
                 Box::new(zstd::stream::read::Decoder::with_buffer(plain)?)

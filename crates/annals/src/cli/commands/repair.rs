@@ -13,10 +13,10 @@ use annals_core::Result;
 #[derive(Args)]
 #[command(
     after_help = "Damaged bytes are taken from the client's file if it still has them, or from another version of the \
-                  file. What cannot be healed is listed and stays as it is; everything else of it can still be read."
+                  file. What cannot be repaired is listed and stays as it is; the rest of the file can still be read."
 )]
 pub struct RepairArguments {
-    /// Say what is damaged and what can be healed, and change nothing
+    /// Report what is damaged and what can be repaired, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

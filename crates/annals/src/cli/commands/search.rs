@@ -19,8 +19,8 @@ use annals_core::{Error, Result, Scope};
                   auth*             words that begin with auth\n\n\
                   Filters: source: project: role:user|assistant|thinking|tool tool: file: model: branch: since: until: \
                   kind:message|call|result|library tag: is:starred is:hidden has:note\n\n\
-                  Questions and words that no message contains together show the closest matches. A time such as \
-                  `last week` or `in March` is preferred, and a misspelt word is replaced; quote it to search for it \
+                  If you ask a question, or no message contains every word, the closest matches are shown. Sessions from a time \
+                  such as `last week` or `in March` come first, and a misspelt word is replaced; quote it to search for it \
                   as typed.")]
 pub struct SearchArguments {
     /// Words to search for, and filters

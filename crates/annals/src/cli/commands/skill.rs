@@ -27,11 +27,11 @@ pub struct SkillArguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Write the skill to the skills of a client, or of all clients on this machine
+    /// Install the skill in one client, or in all clients on this machine
     Install(ClientArguments),
-    /// Remove it again
+    /// Remove the skill
     Remove(ClientArguments),
-    /// Print it
+    /// Print the skill
     Print,
 }
 

@@ -20,7 +20,7 @@ pub struct SourcesArguments {
     /// List every captured file with its lines: kept, unknown, malformed and skipped
     #[arg(long)]
     files: bool,
-    /// List also sources that were not found on this machine, with how to set them up
+    /// Also list sources that were not found on this machine, with how to set them up
     #[arg(long, short)]
     all: bool,
     /// List assistants on this machine that annals cannot read yet, with their size; opens no file

@@ -15,9 +15,9 @@ use annals_core::{Calendar, Result, current_period};
 
 #[derive(Args)]
 #[command(
-    after_help = "Reads the JSON that a client gives to its status line, if there is some on standard input: its session, \
-                        and what the client says that it cost. Without it, only today is shown.\n\n\
-                        Nothing is captured here: what the client says beyond the archive counts as today's."
+    after_help = "Reads the JSON that a client passes to its status line, if there is any on standard input: the session and \
+                        its cost according to the client. Without it, only today is shown.\n\n\
+                        Captures nothing: cost that the client reports beyond the archive counts as today's."
 )]
 pub struct StatuslineArguments {}
 

@@ -27,7 +27,7 @@ enum Action {
         /// The number of the entry
         id: i64,
     },
-    /// Forget an entry, or all of them, for good now
+    /// Forget an entry, or all of them, for good
     Empty {
         /// The number of the entry
         id: Option<i64>,

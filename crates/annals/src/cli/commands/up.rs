@@ -1,4 +1,4 @@
-//! `annals up`: serves the web UI at once, captures behind it, and lists the sources.
+//! `annals up`: serves the web UI at once, captures in the background, and lists the sources.
 
 use std::io::IsTerminal;
 

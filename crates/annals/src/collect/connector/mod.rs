@@ -60,7 +60,7 @@ pub enum Notice<'n> {
 
 /// The user's reply to an interaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
+pub enum InteractionReply {
     Done,
     NotDone,
 }
@@ -88,7 +88,7 @@ pub struct ConnectorReport {
 pub fn run_connector(
     options: &ConnectorOptions,
     environment: &Environment<'_>,
-    notify: &mut dyn FnMut(Notice<'_>) -> Reply,
+    notify: &mut dyn FnMut(Notice<'_>) -> InteractionReply,
 ) -> Result<ConnectorReport> {
     if !wire::is_name(&options.name) {
         return Err(Error::new(format!("invalid connector name {:?}", options.name))
@@ -212,7 +212,7 @@ impl Session<'_, '_> {
     fn communicate(
         &mut self,
         program: &mut Program,
-        notify: &mut dyn FnMut(Notice<'_>) -> Reply,
+        notify: &mut dyn FnMut(Notice<'_>) -> InteractionReply,
     ) -> Result<()> {
         let mut done: Option<Instant> = None;
         let outcome = loop {
@@ -269,7 +269,7 @@ impl Session<'_, '_> {
         &mut self,
         line: &[u8],
         program: &mut Program,
-        notify: &mut dyn FnMut(Notice<'_>) -> Reply,
+        notify: &mut dyn FnMut(Notice<'_>) -> InteractionReply,
     ) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -359,7 +359,8 @@ impl Session<'_, '_> {
             }
             WireMessage::Interaction(interaction) => {
                 let reply = notify(Notice::Interaction(&interaction));
-                let done = reply == Reply::Done && interaction.kind == InteractionKind::ManualAction;
+                let done =
+                    reply == InteractionReply::Done && interaction.kind == InteractionKind::ManualAction;
                 program.send(&wire::interaction_response(
                     &interaction.request_id,
                     if done { "success" } else { "cancelled" },

@@ -127,7 +127,7 @@ pub fn take_from_trash(home: &Path, id: i64, now: Time) -> Result<()> {
     let before = Store::open(home)?;
     let rows = before.forgettings()?;
     let Some(row) = rows.iter().find(|row| row.id == id && row.expires_at.is_some()) else {
-        return Err(Error::new(format!("there is no entry {id} in the trash")).hint("annals trash"));
+        return Err(Error::new(format!("no entry {id} in the trash")).hint("annals trash"));
     };
     if row.state == ForgettingState::Begun {
         return Err(Error::new("this entry is not complete").hint("annals sync"));

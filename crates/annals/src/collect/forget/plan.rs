@@ -106,8 +106,10 @@ impl Planner<'_> {
     fn texts(&mut self, texts: &[String]) -> Result<()> {
         for text in texts {
             if text.trim().len() < SHORTEST {
-                return Err(Error::bad_request(format!("a text to forget has at least {SHORTEST} bytes"))
-                    .hint("forget sessions by their ids, or give more of the text"));
+                return Err(Error::bad_request(format!(
+                    "text is too short to forget: it needs at least {SHORTEST} bytes"
+                ))
+                .hint("forget sessions by their ids, or give more of the text"));
             }
             for form in forms_of(text) {
                 let text = self.forgotten.text(&form);

@@ -23,10 +23,10 @@ const OVERLAP: usize = 256 << 10;
 pub struct Verified {
     /// Hashes of lines, documents and texts that were looked for.
     pub hashes: u64,
-    pub contents: Contents,
+    pub contents: ContentSearch,
     pub index: Index,
     pub tables: Tables,
-    pub raw: Raw,
+    pub raw: RawSearch,
     /// Bytes that are kept in the trash until they expire are not searched for.
     pub in_trash: u64,
     /// Places with forgotten content; none if it is gone.
@@ -34,7 +34,7 @@ pub struct Verified {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Contents {
+pub struct ContentSearch {
     pub files: u64,
     pub versions: u64,
     pub lines: u64,
@@ -56,7 +56,7 @@ pub struct Tables {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Raw {
+pub struct RawSearch {
     pub files: u64,
     pub bytes: u64,
     pub free_pages: u64,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::walk::{FoundFile, LeftOut, Survey, join};
+use super::walk::{LeftOut, Survey, WalkedFile, join};
 use crate::collect::ingest::blank::each_line;
 use crate::collect::ingest::capture::open;
 use annals_core::{Error, Result};
@@ -155,7 +155,7 @@ impl Chosen {
         names
     }
 
-    fn survey_shared(&self, found: &FoundFile) -> io::Result<SharedSurvey> {
+    fn survey_shared(&self, found: &WalkedFile) -> io::Result<SharedSurvey> {
         let mut survey = SharedSurvey::default();
         each_line(&mut BufReader::new(open(&found.disk)?), |_, line| {
             let entries = line.map(self.choice.shared.entries).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::walk::FoundFile;
+use super::walk::WalkedFile;
 use crate::collect::ingest::documents::{is_same, replace, without_forgotten, write_again};
 use crate::collect::ingest::target::Target;
 use annals_core::{Database, DatabaseFiles, FileId, Forgotten, InstanceId, Result, Time};
@@ -26,7 +26,7 @@ pub const SCHEMA: &str = "sqlite_schema";
 pub struct DatabaseHome<'a> {
     pub instance: InstanceId,
     pub source: &'static dyn Source,
-    pub found: &'a [FoundFile],
+    pub found: &'a [WalkedFile],
     /// For copies of databases that cannot be read in place.
     pub scratch: &'a Path,
     /// What must not come back.
@@ -55,7 +55,7 @@ pub struct ClientDatabase<'a> {
     home: DatabaseHome<'a>,
     pub name: String,
     pattern: &'static str,
-    file: &'a FoundFile,
+    file: &'a WalkedFile,
     /// Size and times of the database and its log.
     pub fingerprint: String,
     opened: OnceCell<std::result::Result<ForeignDatabase, Unreadable>>,
@@ -67,7 +67,7 @@ impl<'a> DatabaseHome<'a> {
         let mut databases: Vec<ClientDatabase<'a>> = Vec::new();
         for declared in self.source.manifest().databases {
             let matching = self.found.iter().filter(|found| found.rule.pattern == declared.pattern);
-            let files: Vec<(String, &FoundFile)> = match declared.files {
+            let files: Vec<(String, &WalkedFile)> = match declared.files {
                 DatabaseFiles::Newest => {
                     newest(matching).map(|file| (declared.pattern.to_owned(), file)).into_iter().collect()
                 }
@@ -254,7 +254,7 @@ impl ClientDatabase<'_> {
 }
 
 /// The highest number in the name wins: `state_5` before `state_4` before `state`.
-fn newest<'f>(candidates: impl Iterator<Item = &'f FoundFile>) -> Option<&'f FoundFile> {
+fn newest<'f>(candidates: impl Iterator<Item = &'f WalkedFile>) -> Option<&'f WalkedFile> {
     candidates.max_by_key(|found| {
         let digits: String = found.path.chars().filter(char::is_ascii_digit).collect();
         (digits.parse::<u64>().unwrap_or(0), found.stat.modified)
@@ -262,7 +262,7 @@ fn newest<'f>(candidates: impl Iterator<Item = &'f FoundFile>) -> Option<&'f Fou
 }
 
 /// Size and times of the database and its log, to detect a change of either.
-fn fingerprint(database: &FoundFile) -> String {
+fn fingerprint(database: &WalkedFile) -> String {
     let mut wal = database.disk.as_os_str().to_owned();
     wal.push("-wal");
     let log = std::fs::metadata(&wal).map(|metadata| {

@@ -8,7 +8,7 @@ use super::databases::{DatabaseHome, TableReport};
 use super::file_groups::read_groups;
 use super::pending::PendingDocuments;
 use super::row_documents::read_documents;
-use super::walk::FoundFile;
+use super::walk::WalkedFile;
 use crate::collect::options::Totals;
 use annals_core::{FailureKind, FileId, GapStream, InstanceId, Result, Time};
 use annals_sources::Source;
@@ -19,7 +19,7 @@ use annals_store::{Batch, Store, Writer};
 pub struct CapturedHome<'a> {
     pub instance: InstanceId,
     pub source: &'static dyn Source,
-    pub databases: &'a [FoundFile],
+    pub databases: &'a [WalkedFile],
     /// Files that this run marks as gone.
     pub ending: &'a [FileId],
     pub scratch: &'a Path,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::walk::{FoundFile, Survey};
+use super::walk::{Survey, WalkedFile};
 use annals_core::{Encoding, FORGOTTEN_FILES, FileId, Forgotten, Framing, InstanceId, Time};
 use annals_sources::Source;
 use annals_store::{CapturedFile, RowsOwner};
@@ -11,7 +11,7 @@ use annals_store::{CapturedFile, RowsOwner};
 pub struct Job {
     pub instance: InstanceId,
     pub source: &'static dyn Source,
-    pub found: FoundFile,
+    pub found: WalkedFile,
     pub logical_path: String,
     pub known: Option<CapturedFile>,
     pub rows: RowsPlan,
@@ -30,7 +30,7 @@ pub enum RowsPlan {
 }
 
 #[derive(Default)]
-pub struct Plan {
+pub(in crate::collect) struct Plan {
     pub jobs: Vec<Job>,
     pub unchanged: (u64, u64),
     /// Too old for this run's `--since`.
@@ -140,7 +140,7 @@ pub fn plan(
 }
 
 /// The usual case: no file was added or moved, and no two are forms of one. Both lists are sorted by path.
-fn all_known(found: &[FoundFile], captured: &[CapturedFile]) -> bool {
+fn all_known(found: &[WalkedFile], captured: &[CapturedFile]) -> bool {
     let mut here = captured.iter().filter(|file| is_here(file));
     let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));
     same && here.next().is_none() && captured.iter().all(|file| file.owner == RowsOwner::This)
@@ -153,7 +153,7 @@ fn is_here(file: &CapturedFile) -> bool {
 fn plan_known(
     instance: InstanceId,
     source: &'static dyn Source,
-    found: Vec<FoundFile>,
+    found: Vec<WalkedFile>,
     known: impl Iterator<Item = CapturedFile>,
     since: Option<Time>,
     verify: bool,

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::walk::{FoundFile, Rules, stat_of};
+use super::walk::{Rules, WalkedFile, stat_of};
 use annals_core::Rule;
 use annals_sources::REPOSITORIES;
 
@@ -16,7 +16,7 @@ const LONGEST_POINTER: u64 = 4_096;
 /// The declared files in one folder of a repository.
 #[derive(Default)]
 pub struct FolderSurvey {
-    pub found: Vec<FoundFile>,
+    pub found: Vec<WalkedFile>,
     /// Links out of the repository: reported, not followed.
     pub outside: Vec<String>,
 }
@@ -114,7 +114,7 @@ pub fn survey_folder(
             } else if let Some(metadata) = std::fs::metadata(&target).ok().filter(std::fs::Metadata::is_file)
             {
                 let (size, stat) = (metadata.len(), stat_of(&metadata));
-                survey.found.push(FoundFile { path: name, disk: target, size, stat, rule, chosen: None });
+                survey.found.push(WalkedFile { path: name, disk: target, size, stat, rule, chosen: None });
             }
         }
     }

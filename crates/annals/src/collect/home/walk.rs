@@ -43,7 +43,7 @@ impl HomeState {
 }
 
 #[derive(Debug)]
-pub struct FoundFile {
+pub struct WalkedFile {
     /// Relative to the home, with `/` on every system.
     pub path: String,
     pub disk: PathBuf,
@@ -74,8 +74,8 @@ pub struct LeftOut {
 
 #[derive(Debug, Default)]
 pub struct Survey {
-    pub found: Vec<FoundFile>,
-    pub databases: Vec<FoundFile>,
+    pub found: Vec<WalkedFile>,
+    pub databases: Vec<WalkedFile>,
     /// Files and bytes by reason and path.
     pub left_out: Vec<LeftOut>,
     pub unaccounted: Vec<(String, u64)>,
@@ -215,7 +215,7 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
 
 /// Keeps files of unknown kind only in a home of the client, and only a limited number.
 fn limit_unknown(survey: &mut Survey) {
-    let is_unknown = |found: &FoundFile| found.rule.treatment == Treatment::Unknown;
+    let is_unknown = |found: &WalkedFile| found.rule.treatment == Treatment::Unknown;
     let is_home = !survey.databases.is_empty() || survey.found.iter().any(|found| !is_unknown(found));
     let mut room = if is_home { MOST_UNKNOWN } else { 0 };
     let unaccounted = &mut survey.unaccounted;
@@ -320,7 +320,7 @@ fn classify_entry(
         }
     }
     let chosen = place.chosen.clone().filter(|chosen| chosen.shares(&path));
-    let found = FoundFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule, chosen };
+    let found = WalkedFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule, chosen };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),
         Treatment::Capture | Treatment::Unknown | Treatment::LeftOut | Treatment::Never => {

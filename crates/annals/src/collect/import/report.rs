@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::collect::ingest::append::Added;
+use crate::collect::ingest::append::AppendKind;
 
 /// The result of a container.
 #[derive(Debug, Default)]
@@ -49,10 +49,10 @@ impl ContainerReport {
 }
 
 impl ImportTotals {
-    pub fn count(&mut self, added: Option<Added>) {
+    pub fn count(&mut self, added: Option<AppendKind>) {
         match added {
-            Some(Added::New) => self.new += 1,
-            Some(Added::Changed) => self.changed += 1,
+            Some(AppendKind::New) => self.new += 1,
+            Some(AppendKind::Changed) => self.changed += 1,
             None => self.unchanged += 1,
         }
     }

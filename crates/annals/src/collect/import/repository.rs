@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Importer;
 use super::report::{ContainerReport, MemberReport};
-use crate::collect::ingest::append::{Added, Appender};
+use crate::collect::ingest::append::{AppendKind, Appender};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::{Environment, Progress};
 use crate::collect::run::{self, Run};
@@ -174,7 +174,7 @@ impl Importer<'_, '_> {
         transcript: &Recognised<'_>,
         blobs: &dyn GitBlobs,
         report: &mut ContainerReport,
-    ) -> Result<(Option<Added>, u64)> {
+    ) -> Result<(Option<AppendKind>, u64)> {
         let Recognised { source, reader, path, stored } = transcript;
         let instance = self.instance(*source)?;
         let id = blake3::hash(stored.blobs.join(" ").as_bytes());

@@ -16,7 +16,7 @@ use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 pub const CONTENT_HASH: &str = "content_sha256";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
+pub enum AppendKind {
     New,
     Changed,
 }
@@ -43,7 +43,7 @@ impl Appender {
         &mut self,
         target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
-    ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
+    ) -> Result<(Vec<Option<AppendKind>>, Option<Batch>)> {
         if self.is_forgotten(target)? {
             return Ok((texts.iter().map(|_| None).collect(), None));
         }
@@ -59,7 +59,11 @@ impl Appender {
                 added.push(None);
                 continue;
             }
-            added.push(Some(if known.is_none() && hashes.is_empty() { Added::New } else { Added::Changed }));
+            added.push(Some(if known.is_none() && hashes.is_empty() {
+                AppendKind::New
+            } else {
+                AppendKind::Changed
+            }));
             pieces.extend(serde_json::to_vec(header)?);
             pieces.push(SEQUENCE_END);
             let start = pieces.len();
@@ -106,7 +110,7 @@ impl Appender {
     }
 
     /// Writes a separate file; `None` if the archive has it unchanged.
-    pub fn write_whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
+    pub fn write_whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(AppendKind, Batch)>> {
         let hash = short(&blake3::hash(body));
         let mut batches = Vec::new();
         let added = self.write_stream(target, &hash, &mut &*body, &mut |batch| {
@@ -149,7 +153,7 @@ impl Appender {
         hash: &[u8; 16],
         input: &mut dyn Read,
         emit: &mut dyn FnMut(Batch) -> Result<()>,
-    ) -> Result<Option<Added>> {
+    ) -> Result<Option<AppendKind>> {
         self.write_framed(target.clone().framed(Framing::Whole), hash, input, emit)
     }
 
@@ -160,7 +164,7 @@ impl Appender {
         hash: &[u8; 16],
         input: &mut dyn Read,
         emit: &mut dyn FnMut(Batch) -> Result<()>,
-    ) -> Result<Option<Added>> {
+    ) -> Result<Option<AppendKind>> {
         self.write_framed(target.clone().framed(Framing::Lines), hash, input, emit)
     }
 
@@ -170,7 +174,7 @@ impl Appender {
         hash: &[u8; 16],
         input: &mut dyn Read,
         emit: &mut dyn FnMut(Batch) -> Result<()>,
-    ) -> Result<Option<Added>> {
+    ) -> Result<Option<AppendKind>> {
         let Some(known) = self.unless_captured(&target, hash)? else { return Ok(None) };
         // What was forgotten is looked for only where something was.
         let mut whole = Vec::new();
@@ -183,7 +187,7 @@ impl Appender {
             Box::new(whole.as_slice())
         };
         let input = &mut *filtered;
-        let added = if known.is_some() { Added::Changed } else { Added::New };
+        let added = if known.is_some() { AppendKind::Changed } else { AppendKind::New };
         let mut parse = target.parse(None);
         let (mut size, mut first) = (0, true);
         loop {

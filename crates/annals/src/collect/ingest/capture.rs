@@ -20,7 +20,7 @@ use annals_store::{
 };
 
 /// What a worker reports to the writer.
-pub enum Report {
+pub enum CaptureReport {
     Batch(Box<Batch>),
     /// Only the file's metadata changed.
     Restat {
@@ -70,18 +70,27 @@ impl Capturer {
     }
 
     /// Sends everything that is new in the file, as batches in order.
-    pub fn capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) {
+    pub fn capture(&mut self, job: &Job, send: &mut dyn FnMut(CaptureReport)) {
         let (instance, path) = (job.instance, job.found.path.clone());
         match self.try_capture(job, send) {
-            Ok((outcome, bytes)) => send(Report::Done { instance, path, bytes, outcome }),
+            Ok((outcome, bytes)) => send(CaptureReport::Done { instance, path, bytes, outcome }),
             Err(error) => {
                 send(job.gap(GapStream::Files, FailureKind::Unreadable, error.to_string()));
-                send(Report::Done { instance, path, bytes: job.found.size, outcome: CaptureOutcome::Failed });
+                send(CaptureReport::Done {
+                    instance,
+                    path,
+                    bytes: job.found.size,
+                    outcome: CaptureOutcome::Failed,
+                });
             }
         }
     }
 
-    fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(CaptureOutcome, u64)> {
+    fn try_capture(
+        &mut self,
+        job: &Job,
+        send: &mut dyn FnMut(CaptureReport),
+    ) -> io::Result<(CaptureOutcome, u64)> {
         let rule = &job.found.rule;
         let shape = Shape { path: &job.logical_path, framing: rule.framing, encoding: rule.encoding };
         let chosen = job.found.chosen.as_deref();
@@ -98,7 +107,7 @@ impl Capturer {
             // What was forgotten as a whole has no name.
             let is_forgotten = known.path.starts_with(FORGOTTEN_FILES);
             let path = if is_forgotten { known.path.clone() } else { job.found.path.clone() };
-            send(Report::Restat { file: known.id, path, stat: disk.stat });
+            send(CaptureReport::Restat { file: known.id, path, stat: disk.stat });
             return Ok((CaptureOutcome::Unchanged, disk.size));
         }
         self.perform(job, &mut file, disk, work, send)?;
@@ -204,7 +213,7 @@ impl Capturer {
         file: &mut Allowed,
         disk: Disk,
         work: Work,
-        send: &mut dyn FnMut(Report),
+        send: &mut dyn FnMut(CaptureReport),
     ) -> io::Result<()> {
         let owner = match job.rows {
             RowsPlan::Own => self.owner(job, send)?,
@@ -260,7 +269,7 @@ impl Capturer {
         file: &mut Allowed,
         mut parse: Option<&mut Parse>,
         completes: bool,
-        send: &mut dyn FnMut(Report),
+        send: &mut dyn FnMut(CaptureReport),
     ) -> io::Result<()> {
         file.seek(SeekFrom::Start(run.captured))?;
         loop {
@@ -294,7 +303,7 @@ impl Capturer {
         parse: Parse,
         run: &mut CaptureRun<'_>,
         file: &mut Allowed,
-        send: &mut dyn FnMut(Report),
+        send: &mut dyn FnMut(CaptureReport),
     ) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
         let (size, encoding) = (run.disk.size, run.target.part.encoding);
@@ -363,7 +372,7 @@ impl Capturer {
     }
 
     /// Decides who owns the rows: another file with this logical path keeps them if its content is the same.
-    fn owner(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<RowsOwner> {
+    fn owner(&mut self, job: &Job, send: &mut dyn FnMut(CaptureReport)) -> io::Result<RowsOwner> {
         let Some(sibling) = job.sibling.as_ref().filter(|_| !job.sibling_stays) else {
             return Ok(RowsOwner::This);
         };
@@ -397,8 +406,8 @@ impl Job {
         Target { instance: self.instance, source: self.source, part }
     }
 
-    fn gap(&self, stream: GapStream<'static>, why: FailureKind, reason: String) -> Report {
-        Report::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
+    fn gap(&self, stream: GapStream<'static>, why: FailureKind, reason: String) -> CaptureReport {
+        CaptureReport::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
     }
 }
 
@@ -483,12 +492,12 @@ struct CaptureRun<'j> {
 }
 
 impl CaptureRun<'_> {
-    fn batch(&mut self, segments: Vec<Segment>, rows: Option<ReadRows>, is_complete: bool) -> Report {
+    fn batch(&mut self, segments: Vec<Segment>, rows: Option<ReadRows>, is_complete: bool) -> CaptureReport {
         let job = self.job;
         let is_first = std::mem::replace(&mut self.is_first, false);
         let owns_rows = self.owner == RowsOwner::This;
         let new_bytes = self.captured.saturating_sub(std::mem::replace(&mut self.had, self.captured));
-        Report::Batch(Box::new(Batch {
+        CaptureReport::Batch(Box::new(Batch {
             new_version: is_first && self.work.change.is_new_version(),
             segments,
             new_bytes,

@@ -24,7 +24,7 @@ pub struct Blank {
 
 /// What decides how the bytes of a file are looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape<'a> {
+pub(in crate::collect) struct Shape<'a> {
     pub path: &'a str,
     pub framing: Framing,
     pub encoding: Encoding,

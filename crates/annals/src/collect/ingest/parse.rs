@@ -7,7 +7,7 @@ use super::passages::Passages;
 use annals_core::{BLANK, Framing, Item, LineStatus, Span, Verdict};
 use annals_sources::json::{Scan, ScanRoom};
 use annals_sources::{Reader, Source};
-use annals_store::{Count, ReadRows};
+use annals_store::{LineCount, ReadRows};
 
 /// Longer lines are stored and counted, but not parsed.
 const LONGEST_LINE: usize = 160 << 20;
@@ -188,7 +188,7 @@ impl Parse {
         ReadRows {
             items: std::mem::take(&mut self.items),
             counts: counts
-                .map(|((status, kind), (lines, bytes))| Count { status, kind, lines, bytes })
+                .map(|((status, kind), (lines, bytes))| LineCount { status, kind, lines, bytes })
                 .collect(),
             malformed: std::mem::take(&mut self.malformed),
             facts: facts.map(|facts| (facts.session, facts.rank, facts.facts)).collect(),

@@ -44,7 +44,7 @@ pub enum Format {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SearchArguments {
+pub(super) struct SearchArguments {
     /// Words, "exact phrases", prefix*, -without; also file:PATH, tool:NAME, branch:NAME
     pub query: String,
     /// Directory of a project or part of its name; "*" searches all (default: the caller's folder)
@@ -69,7 +69,7 @@ pub struct SearchArguments {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[schemars(inline)]
-pub enum Role {
+pub(super) enum Role {
     User,
     Assistant,
     Thinking,
@@ -121,7 +121,7 @@ pub struct ListArguments {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BlameArguments {
+pub(super) struct BlameArguments {
     /// Path of the file, relative to the project or absolute
     pub file: String,
     /// First line, from 1
@@ -141,7 +141,7 @@ pub struct FileArguments {
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct UsageArguments {
+pub(super) struct UsageArguments {
     /// Sum by this (default: day)
     pub by: Option<SumBy>,
     /// Number of days, including today; 0 for all (default: 30)
@@ -166,7 +166,7 @@ pub enum SumBy {
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct LibraryArguments {
+pub(super) struct LibraryArguments {
     /// Directory of a project; "*" lists those of all projects (default: the caller's folder)
     pub project: Option<String>,
     /// Only this kind, as the list names it: skills, memory_notes, project_instructions, …

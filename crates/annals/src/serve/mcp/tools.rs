@@ -19,7 +19,7 @@ use annals_core::{Error, Result, Shown, Time, in_address, parse_moment};
 use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 
 /// What a tool is called with.
-pub struct Call<'c> {
+pub(super) struct Call<'c> {
     pub view: &'c View<'c>,
     /// The folder that the caller works in.
     pub folder: Option<&'c str>,
@@ -38,7 +38,7 @@ const SNIPPET: usize = 600;
 const LAST_WORDS: usize = 500;
 
 /// The project that a caller means, and whether they named it.
-pub struct Project {
+pub(super) struct Project {
     pub path: Option<String>,
     pub is_named: bool,
     /// For titles.

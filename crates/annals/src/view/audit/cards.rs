@@ -7,6 +7,7 @@ use super::status::{DiskState, sources_of_people};
 use crate::view::context::View;
 use crate::view::door::Door;
 use annals_core::{InstanceId, Manifest, Result, Retention, Shown, SourceStatus, Time};
+use annals_store::SessionFilter;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SourceCard {
@@ -17,7 +18,9 @@ pub struct SourceCard {
     pub reason: Shown,
     pub setup_hint: &'static str,
     pub source_path: Option<Shown>,
+    /// Sessions as lists count them: sub-agents belong to the session that started them, hidden ones are left out.
     pub session_count: i64,
+    /// Messages of these sessions.
     pub message_count: i64,
     pub last_activity_at: Option<String>,
     pub last_scanned_at: Option<String>,
@@ -48,6 +51,7 @@ impl View<'_> {
     /// One card per source; several homes of a source are added up.
     pub fn cards(&self) -> Result<Vec<SourceCard>> {
         let instances = self.archive.instances()?;
+        let totals = self.archive.source_totals(&SessionFilter::default())?;
         let mut cards = Vec::new();
         for source in self.used_sources()? {
             let manifest = source.manifest();
@@ -58,11 +62,14 @@ impl View<'_> {
                 card.reason = self.door.raw(&home.reason);
             }
             card.apply_disk_state(self.door, self.disk);
+            if let Some((_, sessions, messages)) = totals.iter().find(|(of, ..)| of == manifest.source) {
+                (card.session_count, card.message_count) = (*sessions, *messages);
+            }
+            let mut has_sessions = false;
             let mut last_activity: Option<Time> = None;
             let mut last_scanned: Option<Time> = None;
             for instance in instances.iter().filter(|instance| instance.source == manifest.source) {
-                card.session_count += instance.sessions;
-                card.message_count += instance.messages;
+                has_sessions |= instance.sessions > 0;
                 card.files += instance.files;
                 card.bytes += instance.bytes;
                 card.gaps_open += instance.gaps;
@@ -82,7 +89,7 @@ impl View<'_> {
             }
             card.last_activity_at = last_activity.map(Time::rfc3339);
             card.last_scanned_at = last_scanned.map(Time::rfc3339);
-            let answers = card.session_count > 0 && card.source_status != SourceStatus::Error;
+            let answers = has_sessions && card.source_status != SourceStatus::Error;
             if answers {
                 if card.source_status != SourceStatus::Available {
                     card.reason = Shown::new("the client's files are gone; showing archived data");

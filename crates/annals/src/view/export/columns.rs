@@ -30,7 +30,7 @@ pub enum ColumnKind {
 
 /// A column; a required one has a value in every row.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub(super) struct Column {
     pub name: &'static str,
     pub kind: ColumnKind,
     pub required: bool,

@@ -21,11 +21,11 @@ pub enum EventBody {
     Call { tool: String, call_id: Shown, arguments: Shown },
     Result { tool: String, call_id: Shown, exit: Option<i64>, ok: Option<bool>, stdout: Shown, stderr: Shown },
     Read { call_id: Shown, file: Shown, range: Range, text: Option<Shown>, hash: Option<String> },
-    Edit(Box<Edited>),
+    Edit(Box<CodeEdit>),
 }
 
 /// One changed region of one file.
-pub struct Edited {
+pub struct CodeEdit {
     pub call_id: Shown,
     pub model: Option<String>,
     pub file: Shown,
@@ -46,9 +46,9 @@ pub struct EditSide {
     pub lines_hash: Option<String>,
 }
 
-impl Edited {
-    pub fn new(door: &Door, call_id: &str, model: Option<String>, work: &FileWork) -> Edited {
-        Edited {
+impl CodeEdit {
+    pub fn new(door: &Door, call_id: &str, model: Option<String>, work: &FileWork) -> CodeEdit {
+        CodeEdit {
             call_id: door.text(call_id),
             model,
             file: door.text(&work.path),

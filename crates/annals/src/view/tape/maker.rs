@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::event::{Edited, Event, EventBody, sha256};
+use super::event::{CodeEdit, Event, EventBody, sha256};
 use super::grades::CoverageGrades;
 use crate::view::door::Door;
 use annals_core::{
@@ -402,7 +402,7 @@ impl<'a> TapeMaker<'a> {
             for mut work in done {
                 self.add_previous_text(&mut work)?;
                 let model = held.model.as_deref().map(str::to_owned);
-                let body = EventBody::Edit(Box::new(Edited::new(self.door, &held.call_id, model, &work)));
+                let body = EventBody::Edit(Box::new(CodeEdit::new(self.door, &held.call_id, model, &work)));
                 self.emit(&result.session, result.at, held.inherited, body, visit)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Edited, Event, EventBody, moment};
+use super::event::{CodeEdit, Event, EventBody, moment};
 use crate::view::door::Door;
 use annals_core::{ContentKey, Result, SessionFacts, ShownJson, Time};
 use annals_sources::TapeForm;
@@ -19,7 +19,7 @@ pub struct Traces {
 struct Trace {
     at: Option<Time>,
     session: String,
-    edits: Vec<Edited>,
+    edits: Vec<CodeEdit>,
 }
 
 impl Traces {
@@ -59,7 +59,7 @@ impl Trace {
         number: usize,
     ) -> ShownJson {
         let mut files: Vec<Value> = Vec::new();
-        let mut listed: Vec<&Edited> = Vec::new();
+        let mut listed: Vec<&CodeEdit> = Vec::new();
         for edit in &self.edits {
             if listed.iter().any(|before| before.file == edit.file) {
                 continue;

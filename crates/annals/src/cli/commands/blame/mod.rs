@@ -427,7 +427,8 @@ impl Place {
             // It may have existed then.
             (Err(_), Some(_)) => std::path::absolute(path)?,
             (Err(error), None) => {
-                return Err(Error::new(format!("cannot read {}: {error}", path.display())));
+                return Err(Error::new(format!("cannot read {}: {error}", path.display()))
+                    .hint("`annals blame --at COMMIT FILE` traces a file that is gone"));
             }
         };
         let folder = if complete.is_dir() { Some(complete.as_path()) } else { complete.parent() };

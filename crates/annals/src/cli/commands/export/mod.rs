@@ -204,11 +204,11 @@ impl ExportArguments {
         let has_filter = filters.iter().any(|filter| filter.is_some());
         match (self.names.is_empty(), self.all || has_filter) {
             (true, false) => {
-                return Err(Error::new("which sessions?")
+                return Err(Error::new("no sessions to export")
                     .hint("name them, or use --all, --project DIR, --since WHEN or --source SOURCE"));
             }
             (false, true) => {
-                return Err(Error::new("sessions are named, and selected by a filter too")
+                return Err(Error::new("session ids and filters cannot be combined")
                     .hint("use ids, or --all and filters"));
             }
             _ => {}

@@ -7,8 +7,8 @@ use crate::json::Line;
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
-/// A capture of a record of a stream, read by `SideReader`. `at` is when the record was as it is.
-pub fn side<'e>(stream: &'static str, key: &str, at: Option<Time>, element: &'e [u8]) -> Capture<'e> {
+/// A capture of a record of a stream, read by `SidecarReader`. `at` is when the record was as it is.
+pub fn sidecar<'e>(stream: &'static str, key: &str, at: Option<Time>, element: &'e [u8]) -> Capture<'e> {
     let mut header =
         Map::from_iter([("stream".to_owned(), Value::from(stream)), ("key".to_owned(), Value::from(key))]);
     header.extend(at.map(|at| ("at".to_owned(), Value::from(at.rfc3339()))));
@@ -23,7 +23,7 @@ pub fn side<'e>(stream: &'static str, key: &str, at: Option<Time>, element: &'e 
 }
 
 /// Captures of one record. An older export that comes later is kept, and changes nothing.
-pub struct SideReader {
+pub struct SidecarReader {
     captures: Captures,
     newest: Option<Time>,
     streams: &'static [&'static str],
@@ -31,13 +31,13 @@ pub struct SideReader {
     content: fn(&str, &[u8]) -> ContentKey,
 }
 
-impl SideReader {
-    pub fn new(streams: &'static [&'static str], content: fn(&str, &[u8]) -> ContentKey) -> SideReader {
-        SideReader { captures: Captures::default(), newest: None, streams, content }
+impl SidecarReader {
+    pub fn new(streams: &'static [&'static str], content: fn(&str, &[u8]) -> ContentKey) -> SidecarReader {
+        SidecarReader { captures: Captures::default(), newest: None, streams, content }
     }
 }
 
-impl Reader for SideReader {
+impl Reader for SidecarReader {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
         let bytes = line.bytes();
         let Some(header) = self.captures.next(bytes) else { return header_verdict() };

@@ -1,0 +1,126 @@
+//! What other programs rely on in a tape: its first event, and hashes that they can compute themselves.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use annals_testkit::codex::{ID, prompt, rollout};
+use annals_testkit::{Bench, fixtures};
+
+fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
+fn tape(bench: &Bench, session: &str) -> Vec<Value> {
+    let ran = bench.run(&["tape", session]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn events_have_what_their_schema_says() {
+    let (mut edits, mut reads) = (0, 0);
+    for (source, case) in fixtures::with_home() {
+        let bench = fixtures::synced(source, &case);
+        for session in bench.sessions() {
+            let id = session["session_id"].as_str().unwrap();
+            let events = tape(&bench, id);
+            let place = format!("{} {id}", case.display());
+            let meta = &events[0];
+            assert!(meta["k"] == "meta" && !meta["model"].as_str().unwrap().is_empty(), "{place}: {meta}");
+            for grade in ["coverage.read", "coverage.edit", "coverage.tool"] {
+                let known = ["full", "partial", "none"].contains(&meta[grade].as_str().unwrap());
+                assert!(known, "{place}: {meta}");
+            }
+            let flags = meta["adapter_flags"].as_object().unwrap();
+            assert!(flags.values().all(Value::is_boolean), "{place}: {meta}");
+            for event in &events {
+                let has = |field: &str| event[field].is_string();
+                assert!(has("t") && has("k") && event["source"]["session_id"] == id, "{place}: {event}");
+                if event["k"] == "code.read" {
+                    let range = event["range"].as_array().unwrap();
+                    assert!(
+                        range[0].as_u64() >= Some(1) && range[0].as_u64() <= range[1].as_u64(),
+                        "{event}"
+                    );
+                    assert!(event["range_basis"] == "line" && has("text_hash"), "{place}: {event}");
+                    reads += 1;
+                }
+                if event["k"] == "code.edit" {
+                    edits += assert_hashes(event);
+                }
+            }
+        }
+    }
+    assert!(edits > 20 && reads > 10, "{edits} {reads}");
+}
+
+/// Hashes of the lines are those of the event's texts.
+fn assert_hashes(event: &Value) -> usize {
+    let mut hashed = 0;
+    for side in ["before", "after"] {
+        let field = |name: &str| event[format!("{side}_{name}")].as_str();
+        let hash = field("lines_hash").or_else(|| field("hash"));
+        if let (Some(text), Some(hash)) = (field("text").filter(|text| !text.contains("[secret:")), hash) {
+            assert_eq!(sha256(text), hash, "{side} of {event}");
+            hashed += 1;
+        }
+    }
+    hashed
+}
+
+/// `Edit` hashes the texts that it was given, `Write` the content.
+#[test]
+fn edits_hash_what_the_call_gave() {
+    let (mut edited, mut written) = (0, 0);
+    for (source, case) in fixtures::with_home().into_iter().filter(|(source, _)| *source == "claude_code") {
+        let bench = fixtures::synced(source, &case);
+        for session in bench.sessions() {
+            let events = tape(&bench, session["session_id"].as_str().unwrap());
+            let calls = events.iter().filter(|event| event["k"] == "tool.call");
+            let calls: HashMap<&str, (&str, Value)> = calls
+                .map(|call| {
+                    let arguments = serde_json::from_str(call["args"].as_str().unwrap()).unwrap_or_default();
+                    (call["call_id"].as_str().unwrap(), (call["tool"].as_str().unwrap(), arguments))
+                })
+                .collect();
+            for edit in events.iter().filter(|event| event["k"] == "code.edit") {
+                let Some((tool, given)) = edit["call_id"].as_str().and_then(|id| calls.get(id)) else {
+                    continue;
+                };
+                let hash_of = |field: &str| Value::from(given[field].as_str().map(sha256));
+                match *tool {
+                    "Edit" => {
+                        assert_eq!(edit["before_hash"], hash_of("old_string"), "{edit} of {given}");
+                        assert_eq!(edit["after_hash"], hash_of("new_string"), "{edit} of {given}");
+                        edited += 1;
+                    }
+                    "Write" => {
+                        assert_eq!(edit["after_hash"], hash_of("content"), "{edit} of {given}");
+                        written += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(edited > 3 && written > 1, "{edited} {written}");
+}
+
+/// A transcript may end before its client names a model.
+#[test]
+fn a_tape_without_a_model_names_the_provider() {
+    let bench = Bench::new();
+    bench.transcript(
+        &rollout(ID),
+        &[&[annals_testkit::codex::meta(ID)], &prompt("Turn the dial")[..]].concat(),
+    );
+    bench.sync();
+    let events = tape(&bench, ID);
+    assert!(!events[0]["model"].as_str().unwrap().is_empty(), "{}", events[0]);
+}
