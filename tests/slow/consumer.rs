@@ -11,7 +11,7 @@ use annals_testkit::codex::{ID, answer, conversation, meta, prompt, rollout, tex
 use annals_testkit::files::append;
 use annals_testkit::{Bench, ROOT, Ran};
 
-/// Runs the consumer once; answers how many records it read.
+/// Runs the consumer once; returns how many records it read.
 fn follow(bench: &Bench, database: &Path) -> u64 {
     let annals = bench.command(&[]);
     let mut consumer = Command::new("python3");

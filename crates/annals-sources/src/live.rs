@@ -200,7 +200,7 @@ pub struct ListPage<T> {
     pub nameless: usize,
 }
 
-/// What follows a page, as far as it says so.
+/// What follows a page, where the page says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextPage {
     End,

@@ -60,7 +60,7 @@ impl Browser {
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // A process group, so that all of it can be terminated at once.
         let mut driver = command.process_group(0).spawn().unwrap_or_else(|error| {
-            panic!("chromedriver can not be started ({error}): `tests/browser/setup` installs it")
+            panic!("cannot start chromedriver ({error}): `tests/browser/setup` installs it")
         });
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
         let port = lines

@@ -20,7 +20,7 @@ struct Consumer {
 }
 
 impl Consumer {
-    /// Reads one export; answers how many records it had.
+    /// Reads one export; returns how many records it had.
     fn follow(&mut self, bench: &Bench) -> u64 {
         let saved = bench.folder.path().join("consumer-state.jsonl");
         let mut file = std::fs::File::create(&saved).unwrap();

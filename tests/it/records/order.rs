@@ -9,7 +9,7 @@ use annals_testkit::Bench;
 
 use super::StreamRecords;
 
-/// Reads each stream again: in three pages, after its state, and since the time of the record in its middle. Answers how many
+/// Reads each stream again: in three pages, after its state, and since the time of the record in its middle. Returns how many
 /// lists that were.
 pub fn assert_lists_continue(
     bench: &Bench,

@@ -36,7 +36,7 @@ const DANGLING: &[&str] = &["nowhere"];
 /// The names under which clients write ids of calls.
 const CALL_IDS: [&str; 6] = ["call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
 
-/// Ids that a record names are ids of records. Answers how many there were.
+/// Ids that a record names are ids of records. Returns how many there were.
 pub fn assert_joins(streams: &BTreeMap<String, StreamRecords>, home: &str) -> usize {
     let mut joins = 0;
     let ids = |kinds: &[&str]| -> HashMap<String, HashSet<String>> {
@@ -96,7 +96,7 @@ pub fn assert_joins(streams: &BTreeMap<String, StreamRecords>, home: &str) -> us
     joins
 }
 
-/// Every id of a call in a line of the home is in some record, and every line of a client that gives lines ids. Answers how
+/// Every id of a call in a line of the home is in some record, and every line of a client that gives lines ids. Returns how
 /// many ids there were.
 pub fn assert_lines_are_reachable(streams: &BTreeMap<String, StreamRecords>, home: &Path) -> usize {
     if streams.contains_key("tool_results_full") && streams.contains_key("todos") {

@@ -119,7 +119,7 @@ impl Reader for ConversationReader {
 }
 
 impl ConversationReader {
-    /// Adds the nodes of a capture to those that are known; answers what the bytes are made of.
+    /// Adds the nodes of a capture to those that are known; returns what the bytes contain.
     fn merge(
         &mut self,
         session: &Arc<str>,

@@ -36,7 +36,7 @@ impl ResultOutcome {
     }
 }
 
-/// Gives each call its first result; answers which nodes are steps of their own.
+/// Gives each call its first result; returns which nodes are separate steps.
 pub fn link(nodes: &mut [KnownNode], tree: &Branching) -> Vec<bool> {
     for node in nodes.iter_mut() {
         node.answered_by = None;

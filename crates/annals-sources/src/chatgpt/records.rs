@@ -31,7 +31,7 @@ impl<'a> Found<'a> {
         self
     }
 
-    /// When it was made and when it was changed last, as far as it says so.
+    /// When it was created and last changed, where known.
     fn with_times(mut self) -> Found<'a> {
         let created = self.time(&["created_at", "created_timestamp", "create_time", "created"]);
         let updated = self.time(&["updated_at", "last_updated", "update_time"]);

@@ -159,7 +159,7 @@ impl App {
     }
 }
 
-/// Whether a browser says that the request comes from a page of this very server. Other ports of the host, which other
+/// Whether a browser says that the request comes from a page of this server. Other ports of the host, which other
 /// programs listen on, get the cookie sent along too.
 fn is_from_own_page(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site == "same-origin");
