@@ -79,8 +79,8 @@ fn replaced_names(files: &[File]) -> Vec<String> {
         offending_lines(path, text, |line| {
             let code = line.split("//").next().unwrap_or_default();
             let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
-            let words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            words.into_iter().find_map(|word| {
+            let mut words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            words.find_map(|word| {
                 let replaced = REPLACED.iter().find(|(name, _)| *name == word);
                 let query = (word.len() > 3 && word.ends_with("Ask")).then_some(("", "`…Query`"));
                 let (_, better) = replaced.copied().or(query)?;
