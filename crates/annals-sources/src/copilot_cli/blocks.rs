@@ -17,16 +17,8 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
         if object.get("toolCallId").is_some() && object.get("success").is_none() {
             return vec![call_block(&object)];
         }
-        let result =
-            object.get("result").or_else(|| object.get("error")).map_or(object.clone(), Json::object);
-        let output = result.get_text("content").or_else(|| result.get_text("message"));
-        return match output {
-            Some(output) => {
-                let output = without_exit_code(&output).to_owned();
-                vec![Block::ToolResult { call_id: text("toolCallId"), output }]
-            }
-            None => vec![Block::Event { name: "record".into(), text: original() }],
-        };
+        let event = || Block::Event { name: "record".into(), text: original() };
+        return vec![result_block(&object).unwrap_or_else(event)];
     };
     let (kind, data) = (text("type"), data.object());
     let field = |name: &str| data.get_text(name).unwrap_or_default().into_owned();
@@ -42,6 +34,9 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
         "subagent.failed" => event(field("error")),
         "abort" => event(field("reason")),
         "tool.execution_start" => vec![call_block(&data)],
+        "tool.execution_complete" => {
+            result_block(&data).map_or_else(|| event(original()), |block| vec![block])
+        }
         _ => event(original()),
     }
 }
@@ -107,6 +102,14 @@ fn call_block(call: &Object<'_>) -> Block {
     let name = call.get_text("name").or_else(|| call.get_text("toolName")).unwrap_or_default().into_owned();
     let input = arguments_of(call).map(Json::value).unwrap_or_default();
     Block::ToolCall { call_id: text("toolCallId"), name, input }
+}
+
+/// What a call printed: the data of a completion, or the result in it.
+fn result_block(object: &Object<'_>) -> Option<Block> {
+    let result = object.get("result").or_else(|| object.get("error")).map_or(object.clone(), Json::object);
+    let output = result.get_text("content").or_else(|| result.get_text("message"))?;
+    let call_id = object.get_text("toolCallId").unwrap_or_default().into_owned();
+    Some(Block::ToolResult { call_id, output: without_exit_code(&output).to_owned() })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::events::{Event, EventReader};
 use super::files::FileCall;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
-use annals_core::{Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Touch};
+use annals_core::{Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, MessageKind, Role, Touch};
 
 /// How many calls may get a result later.
 const OPEN_CALLS: usize = 512;
@@ -67,8 +67,14 @@ impl EventReader {
 
     pub(super) fn result(&mut self, event: &Event<'_>, out: &mut Vec<Item>) {
         let id = event.data.get_text("toolCallId").unwrap_or_default();
-        let open = self.state.calls.iter_mut().rfind(|call| call.id == *id && !call.ended);
-        let Some(call) = open else { return };
+        let open = self.state.calls.iter().rposition(|call| call.id == *id && !call.ended);
+        let Some(call) = open.and_then(|at| self.state.calls.get_mut(at)) else {
+            // Its text can be found, although nobody called it; a completion that comes again says nothing new.
+            if !self.state.calls.iter().any(|call| call.id == *id) {
+                out.push(self.message(event, Role::User, MessageKind::Result));
+            }
+            return;
+        };
         // The call stays known: its start may come again.
         call.ended = true;
         let arguments = std::mem::take(&mut call.arguments);

@@ -353,7 +353,7 @@ impl EventReader {
         }
     }
 
-    fn message(&self, event: &Event<'_>, role: Role, kind: MessageKind) -> Item {
+    pub(super) fn message(&self, event: &Event<'_>, role: Role, kind: MessageKind) -> Item {
         Item::Message(self.row(event, role, kind))
     }
 }
