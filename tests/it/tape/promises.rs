@@ -69,6 +69,32 @@ fn events_have_what_their_schema_says() {
     assert!(edits > 20 && reads > 10, "{edits} {reads}");
 }
 
+/// A file with several sessions makes a tape of each, and no session with messages an empty one.
+#[test]
+fn each_session_of_a_file_has_its_own_tape() {
+    let mut shared = 0;
+    for (source, case) in fixtures::with_home() {
+        let bench = fixtures::synced(source, &case);
+        let mut owners: HashMap<String, String> = HashMap::new();
+        for session in bench.sessions().iter().filter(|session| session["history_only"] == false) {
+            let id = session["session_id"].as_str().unwrap();
+            let events = tape(&bench, id);
+            let place = format!("{} {id}", case.display());
+            let empty = events.len() == 1 && session["message_count"].as_u64() > Some(0);
+            assert!(!empty, "{place}: {session}");
+            if session["parent_session_id"].is_null() {
+                continue;
+            }
+            shared += 1;
+            for call in events.iter().filter(|event| event["k"] == "tool.call") {
+                let earlier = owners.insert(call["call_id"].to_string() + &call["args"].to_string(), id.into());
+                assert!(earlier.is_none_or(|earlier| earlier == id), "{place}: {call}");
+            }
+        }
+    }
+    assert!(shared > 5, "{shared}");
+}
+
 /// Hashes of the lines are those of the event's texts.
 fn assert_hashes(event: &Value) -> usize {
     let mut hashed = 0;

@@ -69,6 +69,8 @@ pub struct TapeMaker<'a> {
     source: &'static dyn Source,
     recorder: &'static dyn Recorder,
     reader: Box<dyn Reader>,
+    /// What it reads is one document, whose messages are parts of it.
+    is_document: bool,
     resolve: Option<&'a dyn Resolve>,
     held: VecDeque<PendingCall>,
     held_bytes: usize,
@@ -82,6 +84,8 @@ pub struct TapeMaker<'a> {
     last: Option<Time>,
     agent: Option<bool>,
     pub emitted: Emitted,
+    /// Emits the events of this session only; those of every session in the file if `None`.
+    pub only: Option<String>,
     pub grades: CoverageGrades,
     pub line: u64,
 }
@@ -127,6 +131,7 @@ impl<'a> TapeMaker<'a> {
             source,
             recorder,
             reader: source.reader(reader, file, None),
+            is_document: recorder.form().document_reader == Some(reader),
             resolve,
             held: VecDeque::new(),
             held_bytes: 0,
@@ -137,14 +142,19 @@ impl<'a> TapeMaker<'a> {
             last: None,
             agent: None,
             emitted: Emitted::default(),
+            only: None,
             grades: CoverageGrades::default(),
             line: 0,
         }
     }
 
     pub fn facts(&self) -> (String, SessionFacts) {
-        let first = self.reader.facts().into_iter().next();
-        first.map(|facts| (facts.session.to_string(), facts.facts)).unwrap_or_default()
+        let mut all = self.reader.facts().into_iter();
+        let wanted = match self.only.as_deref() {
+            Some(only) => all.find(|facts| *facts.session == *only),
+            None => all.next(),
+        };
+        wanted.map(|facts| (facts.session.to_string(), facts.facts)).unwrap_or_default()
     }
 
     /// Emits the events of a line and returns how it deviates from the format, if it does.
@@ -162,8 +172,8 @@ impl<'a> TapeMaker<'a> {
             self.early.truncate(EARLY - 1);
             self.early.push_front((offset, bytes.to_vec()));
         }
-        // Lines of unknown types are not part of a tape.
-        let unknown = matches!(verdict, Verdict::Unknown(_));
+        // Lines of unknown types are not part of a tape; a document is, whatever one of its messages is.
+        let unknown = matches!(verdict, Verdict::Unknown(_)) && !self.is_document;
         for item in items.iter().filter(|item| !(unknown && matches!(item, Item::Message(_)))) {
             self.item(&line, item, &items, visit)?;
         }
@@ -174,6 +184,11 @@ impl<'a> TapeMaker<'a> {
             Verdict::Skipped(_) | Verdict::Parts(_) => None,
         };
         Ok(drift.map(|what| self.drift(&what)))
+    }
+
+    /// A file may contain several sessions: a sub-agent's lines are among those of its parent.
+    fn wants(&self, session: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == session)
     }
 
     /// How complete the tape is, after the last line.
@@ -190,6 +205,10 @@ impl<'a> TapeMaker<'a> {
 
     fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], visit: &mut Visit<'_>) -> Result<()> {
         match item {
+            Item::Message(message) if !self.wants(&message.session) => Ok(()),
+            Item::Extend { session, .. } if !self.wants(session) => Ok(()),
+            Item::Call(call) if !self.wants(&call.session) => Ok(()),
+            Item::Result(result) if !self.wants(&result.session) => Ok(()),
             // Unsent messages are not part of the conversation.
             Item::Message(message) if message.kind == MessageKind::Unsent => Ok(()),
             Item::Message(message) if !self.emitted.is_first(message.key) => {

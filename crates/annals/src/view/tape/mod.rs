@@ -136,6 +136,7 @@ impl View<'_> {
         }
         let form = recorder.form();
         let mut taping = Taping::new(source, recorder, options);
+        taping.only = Some(session.session_id.clone());
         for file in self.archive.transcript_sources(session.row)? {
             let known =
                 file.reader == form.lines_reader || Some(file.reader.as_str()) == form.document_reader;
@@ -183,6 +184,8 @@ struct Taping {
     recorder: &'static dyn Recorder,
     options: TapeOptions,
     session: String,
+    /// The session to export; every session of the input if `None`.
+    only: Option<String>,
     facts: Option<SessionFacts>,
     grades: CoverageGrades,
     /// What the files so far had.
@@ -199,6 +202,7 @@ impl Taping {
             recorder,
             options,
             session: String::new(),
+            only: None,
             facts: None,
             grades: CoverageGrades::default(),
             emitted: Emitted::default(),
@@ -217,9 +221,11 @@ impl Taping {
     ) -> Result<()> {
         let (source, recorder, form) = (self.source, self.recorder, self.recorder.form());
         let mut earlier = Some(std::mem::take(&mut self.emitted).next_file());
+        let mut only = self.only.clone();
         let mut open = |context: &FileContext| {
             let mut maker = TapeMaker::new(door, source, recorder, file.reader, context, file.resolve);
             maker.emitted = earlier.take().unwrap_or_default();
+            maker.only = only.take();
             maker
         };
         let mut maker = file.context.as_ref().map(&mut open);
