@@ -28,6 +28,8 @@ pub mod files;
 pub mod fixtures;
 pub mod git;
 pub mod homes;
+#[cfg(target_os = "linux")]
+pub mod memory;
 mod program;
 pub mod server;
 pub mod sources;

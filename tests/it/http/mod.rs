@@ -371,11 +371,7 @@ fn memory_does_not_grow_with_requests() {
         "/api/v1/codex/sessions/nothing".to_owned(),
         "/healthz".to_owned(),
     ];
-    let memory = || {
-        let status = of_process(&server, "status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
-    };
+    let memory = || annals_testkit::memory::allocated(server.process());
     let ask = |count: usize| paths.iter().cycle().take(count).for_each(|path| drop(server.get(path)));
     ask(200);
     let before = memory();

@@ -8,6 +8,8 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 
 use annals_testkit::agent::{Agent, call_server};
+#[cfg(target_os = "linux")]
+use annals_testkit::memory;
 use annals_testkit::server::{Server, escaped};
 use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, Ran, sources};
@@ -412,9 +414,7 @@ fn a_thousand_calls_need_no_more_memory_than_a_hundred() {
             };
             agent.call(tool, arguments);
         }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", agent.process())).unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        resident.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+        memory::allocated(agent.process())
     };
     let before = ask(200, 0);
     let after = ask(1_000, 200);
