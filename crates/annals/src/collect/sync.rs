@@ -288,7 +288,7 @@ fn visit(
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
     for pattern in &survey.unmatched {
-        report.warnings.push(format!("{pattern}: no project matches this pattern of the settings"));
+        report.warnings.push(format!("no project matches the pattern {pattern} of the settings"));
     }
     for path in &survey.outside {
         report.warnings.push(format!("{path}: link to outside of the home not followed"));
@@ -320,7 +320,7 @@ fn capture_all(
     let forgotten = Arc::new(store.forgotten()?);
     let mut capturers = Vec::new();
     for _ in 0..threads {
-        let store = Store::open(environment.home)?;
+        let store = Store::open(environment.data_dir)?;
         capturers.push(Capturer::new(store, scope.verifies, Arc::clone(&forgotten))?);
     }
     let jobs = Mutex::new(jobs);
@@ -441,7 +441,7 @@ fn finish_visit(
     report: &mut SourceReport,
 ) -> Result<bool> {
     let now = (environment.now)();
-    let scratch = environment.home.join("scratch");
+    let scratch = environment.data_dir.join("scratch");
     let gaps = store.open_gaps(visit.instance, GapStream::Folders)?;
     let home = CapturedHome {
         instance: visit.instance,
@@ -453,7 +453,7 @@ fn finish_visit(
     };
     let documents = match home.has_documents() {
         true => {
-            let archived = Store::open(environment.home)?;
+            let archived = Store::open(environment.data_dir)?;
             let mut count_written = |batch: &Batch| count(&mut report.totals, batch);
             HomeDocuments::read(store, &archived, home, now, &mut count_written)?
         }
