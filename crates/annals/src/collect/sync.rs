@@ -16,7 +16,8 @@ use super::ingest::capture::{CaptureOutcome, CaptureReport, Capturer};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
 use annals_core::{
-    Database, FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Time,
+    Database, FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Stream,
+    Time,
 };
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, SURVEY, Store, Writer};
@@ -496,6 +497,12 @@ fn finish_visit(
     }
     writer.mark_gone(&visit.gone, now)?;
     finish_sessions(&mut writer, visit, &gone, now)?;
+    let names_projects = |stream: &&Stream| stream.fields.iter().any(|field| field.name == "project_path");
+    let streams = visit.source.manifest().streams.iter().filter(names_projects);
+    let streams: Vec<&str> = streams.map(|stream| stream.name).collect();
+    if !streams.is_empty() && !idle {
+        writer.mark_records_of_projects(visit.instance, &streams)?;
+    }
     writer.commit()?;
     Ok(!idle)
 }
