@@ -85,7 +85,7 @@ fn a_consumer_follows_ten_syncs() {
     let bench = Bench::new();
     let mut consumer = Consumer::default();
     let codex = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
-    let transcript = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    let transcript = write(&bench, FOLDER, ONE, &text_of(&claude::talk(ONE)));
     let skill = bench.claude().join("skills/oil/SKILL.md");
     std::fs::create_dir_all(skill.parent().unwrap()).unwrap();
     let steps: [(&str, &dyn Fn()); 10] = [
@@ -93,7 +93,7 @@ fn a_consumer_follows_ten_syncs() {
         ("an append", &|| append(&codex, &text_of(&prompt("more about springs")))),
         ("a skill", &|| std::fs::write(&skill, "---\nname: oil\n---\nOil it.").unwrap()),
         ("a longer answer", &|| {
-            let line = claude::answer_row(claude::ONE, 6, "msg_2_0000000a", claude::text("And shiny."), 9);
+            let line = answer_row(ONE, 6, "msg_2_0000000a", text("And shiny."), 9);
             append(&transcript, &format!("{line}\n"));
         }),
         ("a rewritten transcript", &|| {
@@ -104,7 +104,7 @@ fn a_consumer_follows_ten_syncs() {
         }),
         ("a skill that changed", &|| std::fs::write(&skill, "---\nname: oil\n---\nOil it well.").unwrap()),
         ("a copy in another folder", &|| {
-            claude::write(&bench, "-home-ada-fork", claude::TWO, &text_of(&claude::talk(claude::ONE)));
+            write(&bench, "-home-ada-fork", claude::TWO, &text_of(&claude::talk(ONE)));
         }),
         ("a skill that is gone", &|| std::fs::remove_file(&skill).unwrap()),
         ("a transcript that is gone", &|| std::fs::remove_file(&transcript).unwrap()),
@@ -129,7 +129,7 @@ fn a_consumer_follows_ten_syncs() {
 #[test]
 fn pages_and_states_lead_to_every_record() {
     let bench = Bench::new();
-    claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    write(&bench, FOLDER, ONE, &text_of(&claude::talk(ONE)));
     bench.sync();
     let page = |cursor: Option<&str>| {
         let mut arguments = vec!["records", "claude_code/messages", "--limit", "1"];
