@@ -21,11 +21,21 @@ impl Writer<'_> {
 
     /// A call has the output that is stored in this record.
     pub(crate) fn mark_calls_with_output(&self, instance: InstanceId, stream: &str, key: &str) -> Result<()> {
+        let record = format!("{stream}/{key}");
         let mut statement = self.transaction.prepare_cached(sql!(
             "update tool_call set changed = $3 where full_output = $1
              and session in (select id from session where instance = $2)"
         ))?;
-        statement.execute(params![format!("{stream}/{key}"), instance, self.commit])?;
+        let marked = statement.execute(params![record, instance, self.commit])?;
+        drop(statement);
+        if marked > 0 {
+            // Changed calls are looked for in changed sessions.
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update session set changed = $3 where instance = $2
+                 and id in (select session from tool_call where full_output = $1)"
+            ))?;
+            statement.execute(params![record, instance, self.commit])?;
+        }
         Ok(())
     }
 
