@@ -39,6 +39,7 @@ soak:
 lint:
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets --features annals/test-clock,annals/slow-tests -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps
 
 format:
 	cargo fmt

@@ -51,20 +51,20 @@ fn a_claude_session_is_active_until_its_turn_ends() {
         row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         row.to_string()
     };
-    let said = |text: &str| json!({"message": {"role": "user", "content": text}});
+    let prompt = |text: &str| json!({"message": {"role": "user", "content": text}});
     let answer = |reason: Value| {
         json!({"message": {"id": "msg_1", "role": "assistant", "model": "claude-sonnet-4-5", "stop_reason": reason,
             "content": [{"type": "text", "text": "Which ones?"}]}})
     };
     let steps = [
-        ("user", said("Oil the gears"), true),
+        ("user", prompt("Oil the gears"), true),
         ("assistant", answer(Value::Null), true),
         ("assistant", answer(json!("tool_use")), true),
         ("assistant", answer(json!("end_turn")), false),
         ("ai-title", json!({"aiTitle": "Gears"}), false),
-        ("user", said("All of them"), true),
-        ("user", said("[Request interrupted by user]"), false),
-        ("user", said("Go on"), true),
+        ("user", prompt("All of them"), true),
+        ("user", prompt("[Request interrupted by user]"), false),
+        ("user", prompt("Go on"), true),
         ("system", json!({"subtype": "turn_duration", "durationMs": 5}), false),
     ];
     let mut lines = Vec::new();

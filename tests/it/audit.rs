@@ -199,6 +199,18 @@ fn an_unknown_field_is_named_and_kept() {
     assert!(bench.run(&["audit"]).stdout.contains("undeclared mood"));
 }
 
+#[test]
+fn sources_that_are_absent_are_one_line_of_the_audit() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "absent"));
+    bench.sync();
+    let shown = bench.run(&["audit"]).stdout;
+    assert!(shown.contains("Codex CLI  100 % accounted for\n"), "{shown}");
+    assert_eq!(shown.matches("  collected  sessions (").count(), 1, "{shown}");
+    let absent = shown.lines().find(|line| line.starts_with("Not found: ")).unwrap();
+    assert!(absent.contains("Claude Code") && !absent.contains("Codex CLI"), "{absent}");
+}
+
 /// What a home contains decides its status, not that it is there.
 #[test]
 fn a_home_is_empty_unsupported_or_available() {

@@ -279,3 +279,40 @@ fn rules_forget_only_when_they_are_applied() {
     assert_eq!(bench.json(&["audit"])["forgotten"][0]["reason"], "rule");
     assert_balanced(&bench);
 }
+
+/// The full outputs of a sub-agent are in the directory of the session that started it. One that another session also
+/// refers to stays.
+#[test]
+fn a_forgotten_sub_agent_takes_its_full_outputs_along() {
+    let bench = Bench::new();
+    let outputs = project(&bench).join(PLANTED).join("tool-results");
+    std::fs::create_dir_all(&outputs).unwrap();
+    let calling = |number: u64, output: &str| {
+        let call = format!("toolu_{output}");
+        let marker = format!(
+            "<persisted-output>\nOutput too large. Full output saved to: {}\n\nPreview\n</persisted-output>",
+            outputs.join(format!("{output}.txt")).display()
+        );
+        let input = json!({"command": format!("echo {output}")});
+        let used = json!([{"type": "tool_use", "id": call, "name": "Bash", "input": input}]);
+        let result = json!([{"type": "tool_result", "tool_use_id": call, "content": marker}]);
+        [line(PLANTED, number, "assistant", used), line(PLANTED, number + 1, "user", result)]
+    };
+    let own = [vec![line(PLANTED, 1, "user", json!("ask a helper"))], calling(2, "shared").to_vec()].concat();
+    write(&project(&bench).join(format!("{PLANTED}.jsonl")), &own);
+    let mut helper = [calling(4, "alone").to_vec(), calling(6, "shared").to_vec()].concat();
+    for (number, row) in helper.iter_mut().enumerate() {
+        (row["isSidechain"], row["agentId"]) = (json!(true), json!("a1"));
+        row["uuid"] = json!(format!("a1-{number}"));
+    }
+    write(&project(&bench).join(PLANTED).join("subagents/agent-a1.jsonl"), &helper);
+    for output in ["alone", "shared"] {
+        std::fs::write(outputs.join(format!("{output}.txt")), format!("{output}wholeoutput\n")).unwrap();
+    }
+    bench.sync();
+    let kept = || bench.run(&["records", "claude_code/tool_results_full", "--full"]).stdout;
+    assert!(kept().contains("alonewholeoutput") && kept().contains("sharedwholeoutput"));
+    assert_eq!(bench.run(&["forget", "agent-a1", "--yes"]).code, 0);
+    assert_gone(&bench, "alonewholeoutput");
+    assert!(kept().contains("sharedwholeoutput"), "{}", kept());
+}

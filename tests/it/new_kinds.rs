@@ -275,19 +275,19 @@ fn whatever_is_new_in_chatgpt_is_named() {
 fn whatever_is_new_in_traces_is_named() {
     let bench = Bench::new();
     let item = |kind: &str| json!({ "type": kind, "id": format!("{kind}_1"), "status": "completed" });
-    let said = |role: &str, part: &str| json!({ "type": "message", "role": role, "content": [{ "type": part, "text": "words" }] });
+    let message = |role: &str, part: &str| json!({ "type": "message", "role": role, "content": [{ "type": part, "text": "words" }] });
     let request = |url: &str, name: &str, body: Value| json!({ "custom_id": name, "method": "POST", "url": url, "body": body });
     let response = |name: &str, body: Value| {
         json!({ "id": format!("batch_req_{name}"), "custom_id": name, "error": null,
             "response": { "status_code": 200, "request_id": format!("req_{name}"), "body": body } })
     };
     let input = json!([
-        said("user", "input_text"),
-        said("invented-role", "input_text"),
-        said("user", "invented-part"),
+        message("user", "input_text"),
+        message("invented-role", "input_text"),
+        message("user", "invented-part"),
         item("invented-item")
     ]);
-    let output = json!([item("invented_call"), said("assistant", "invented-answer")]);
+    let output = json!([item("invented_call"), message("assistant", "invented-answer")]);
     let choice = json!({ "index": 0, "finish_reason": "stop",
         "message": { "role": "assistant", "content": [{ "type": "invented-choice", "text": "words" }] } });
     let requests = [

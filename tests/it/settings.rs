@@ -112,6 +112,9 @@ fn every_declared_key_is_accepted_and_listed() {
         "home",
         "listen",
         "projects",
+        "log",
+        "machine",
+        "pager",
         "browser.program",
         "browser.arguments",
         "browser.headless",
@@ -186,6 +189,41 @@ fn the_table_shows_the_origin_of_each_value() {
     let place = format!("{}:2", path.display());
     assert_eq!(row("browser.arguments"), ["browser.arguments", "--lang=en, --size=1,2", &place]);
     assert_eq!(row("codex_cli.sessions_path"), ["codex_cli.sessions_path", "-", "default"]);
+}
+
+/// The log, the pager and the machine's name are settings like all others.
+#[test]
+fn the_file_sets_what_variables_set() {
+    let bench = Bench::new();
+    let run = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let mut command = bench.command(arguments);
+        command.env_remove("ANNALS_MACHINE").envs(environment.iter().copied());
+        Ran::of(command.output().unwrap())
+    };
+    let value = |key: &str, environment: &[(&str, &str)]| {
+        let listed =
+            setting(&serde_json::from_str(&run(&["config", "--json"], environment).stdout).unwrap(), key);
+        (
+            listed["value"].as_str().unwrap_or_default().to_owned(),
+            listed["origin"].as_str().unwrap().to_owned(),
+        )
+    };
+    let named = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
+    assert_eq!(value("log", &[]), named("", "default"));
+    assert!(!value("machine", &[]).0.is_empty());
+    configure(&bench, "log = \"debug\"\nmachine = \"workbench\"\npager = \"more -x\"\n");
+    assert_eq!(value("log", &[]), named("debug", "file"));
+    assert_eq!(value("log", &[("ANNALS_LOG", "warn")]), named("warn", "environment"));
+    assert_eq!(value("pager", &[("PAGER", "most")]), named("more -x", "file"));
+    assert_eq!(value("pager", &[("ANNALS_PAGER", "most")]), named("most", "environment"));
+    bench.transcript(&rollout(ID), &conversation(ID, "on a machine"));
+    run(&["sync"], &[]);
+    let archive = rusqlite::Connection::open(bench.archive().join("annals.db")).unwrap();
+    let machine = archive.query_row("select machine from instance", [], |row| row.get::<_, String>(0));
+    assert_eq!(machine.unwrap(), "workbench");
+    configure(&bench, "log = \"annals=loud\"\n");
+    let ran = run(&["sources"], &[]);
+    assert!(ran.code == 2 && ran.stderr.starts_with("error: cannot log \"annals=loud\": "), "{}", ran.stderr);
 }
 
 #[test]

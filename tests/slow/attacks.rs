@@ -166,7 +166,7 @@ fn every_verb_says_that_the_disk_is_full_and_goes_on_later() {
 }
 
 /// What is shown of every session.
-fn conversations(bench: &Bench) -> String {
+fn read_conversations(bench: &Bench) -> String {
     let mut ids: Vec<String> =
         bench.sessions().iter().map(|session| session["session_id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
@@ -224,5 +224,5 @@ fn clients_may_rewrite_their_files_while_they_are_captured() {
     assert_restores(&bench, &bench.codex());
     let fresh = Bench::with_home("codex_cli", &bench.codex());
     fresh.sync();
-    assert_same(&conversations(&fresh), &conversations(&bench));
+    assert_same(&read_conversations(&fresh), &read_conversations(&bench));
 }

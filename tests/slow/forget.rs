@@ -68,9 +68,9 @@ fn a_killed_forgetting_is_finished_by_the_next_run() {
             None => assert_eq!(bench.run(&["search", &chosen]).code, 1),
         }
         assert_eq!(answer(&bench, &kept).as_ref(), Some(&other), "another session changed");
-        let begun = !bench.json(&["audit"])["forgotten"].as_array().unwrap().is_empty();
+        let started = !bench.json(&["audit"])["forgotten"].as_array().unwrap().is_empty();
         bench.sync();
-        if begun {
+        if started {
             assert_eq!(answer(&bench, &chosen), None, "the next run finishes it");
             assert_eq!(bench.sessions().len(), done);
             let account = &bench.json(&["audit"])["forgotten"][0];

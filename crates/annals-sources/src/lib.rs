@@ -184,6 +184,11 @@ pub trait Source: Sync {
         None
     }
 
+    /// The record that describes the content of a file in the home, by stream and key: the reverse of `content_of`.
+    fn described_by(&self, _path: &str) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// The provider's id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 

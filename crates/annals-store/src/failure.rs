@@ -35,13 +35,13 @@ struct Remembered {
     file_count: u64,
 }
 
-fn path_of(home: &Path) -> PathBuf {
-    home.join("annals.failure")
+fn path_of(data_dir: &Path) -> PathBuf {
+    data_dir.join("annals.failure")
 }
 
 /// Reserves the block, so that a failure can be remembered once the disk is full.
-pub fn reserve_failure(home: &Path) -> std::io::Result<()> {
-    let path = path_of(home);
+pub fn reserve_failure(data_dir: &Path) -> std::io::Result<()> {
+    let path = path_of(data_dir);
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == BLOCK as u64) {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub fn reserve_failure(home: &Path) -> std::io::Result<()> {
 }
 
 /// Remembers a failure in place of an earlier one.
-pub fn remember_failure(home: &Path, failure: &CaptureFailure) -> std::io::Result<()> {
+pub fn remember_failure(data_dir: &Path, failure: &CaptureFailure) -> std::io::Result<()> {
     let mut remembered = Remembered {
         since: failure.since.micros(),
         what: failure.what.clone(),
@@ -60,7 +60,7 @@ pub fn remember_failure(home: &Path, failure: &CaptureFailure) -> std::io::Resul
     loop {
         let text = serde_json::to_string(&remembered)?;
         if text.len() <= BLOCK {
-            return write(&path_of(home), &text);
+            return write(&path_of(data_dir), &text);
         }
         // Paths and messages may be of any length.
         if remembered.files.pop().is_none() {
@@ -71,18 +71,18 @@ pub fn remember_failure(home: &Path, failure: &CaptureFailure) -> std::io::Resul
 }
 
 /// Something was captured: forgets what failed before. Returns whether there was anything to forget.
-pub fn forget_failure(home: &Path) -> std::io::Result<bool> {
-    let is_remembered = remembered_failure(home).is_some();
+pub fn forget_failure(data_dir: &Path) -> std::io::Result<bool> {
+    let is_remembered = remembered_failure(data_dir).is_some();
     if is_remembered {
-        write(&path_of(home), "")?;
+        write(&path_of(data_dir), "")?;
     }
     Ok(is_remembered)
 }
 
 /// Why the last captures failed; `None` if the last one succeeded.
-pub fn remembered_failure(home: &Path) -> Option<CaptureFailure> {
+pub fn remembered_failure(data_dir: &Path) -> Option<CaptureFailure> {
     let mut text = String::new();
-    File::open(path_of(home)).ok()?.take(BLOCK as u64).read_to_string(&mut text).ok()?;
+    File::open(path_of(data_dir)).ok()?.take(BLOCK as u64).read_to_string(&mut text).ok()?;
     let found: Remembered = serde_json::from_str(text.trim_end()).ok()?;
     Some(CaptureFailure {
         since: Time::from_micros(found.since),
@@ -124,28 +124,28 @@ mod tests {
 
     #[test]
     fn a_failure_is_remembered_until_it_is_forgotten() {
-        let home = tempfile::tempdir().unwrap();
-        assert_eq!(remembered_failure(home.path()), None);
-        reserve_failure(home.path()).unwrap();
-        assert_eq!(remembered_failure(home.path()), None);
+        let data_dir = tempfile::tempdir().unwrap();
+        assert_eq!(remembered_failure(data_dir.path()), None);
+        reserve_failure(data_dir.path()).unwrap();
+        assert_eq!(remembered_failure(data_dir.path()), None);
         for what in ["no space left", "read-only file system"] {
-            remember_failure(home.path(), &failure(3, what)).unwrap();
-            assert_eq!(remembered_failure(home.path()), Some(failure(3, what)));
+            remember_failure(data_dir.path(), &failure(3, what)).unwrap();
+            assert_eq!(remembered_failure(data_dir.path()), Some(failure(3, what)));
         }
-        assert!(forget_failure(home.path()).unwrap());
-        assert!(!forget_failure(home.path()).unwrap());
-        assert_eq!(remembered_failure(home.path()), None);
+        assert!(forget_failure(data_dir.path()).unwrap());
+        assert!(!forget_failure(data_dir.path()).unwrap());
+        assert_eq!(remembered_failure(data_dir.path()), None);
     }
 
     #[test]
     fn the_block_never_grows() {
-        let home = tempfile::tempdir().unwrap();
-        reserve_failure(home.path()).unwrap();
-        let path = path_of(home.path());
+        let data_dir = tempfile::tempdir().unwrap();
+        reserve_failure(data_dir.path()).unwrap();
+        let path = path_of(data_dir.path());
         for (files, what) in [(0, "x"), (500, "x"), (500, &*"ü\n".repeat(9_000))] {
-            remember_failure(home.path(), &failure(files, what)).unwrap();
+            remember_failure(data_dir.path(), &failure(files, what)).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), BLOCK as u64);
-            let found = remembered_failure(home.path()).unwrap();
+            let found = remembered_failure(data_dir.path()).unwrap();
             assert!(found.file_count == 1_000 && what.starts_with(&found.what) && !found.what.is_empty());
         }
     }

@@ -37,6 +37,8 @@ pub struct Batch {
     pub reader_version: u32,
     /// Hashes of the imported texts that this batch adds to the file.
     pub captures: Vec<[u8; 16]>,
+    /// The record (stream and key) that has size and hash of the file.
+    pub described_by: Option<(&'static str, String)>,
 }
 
 impl Batch {
@@ -57,6 +59,7 @@ impl Batch {
             rows: None,
             reader_version: 0,
             captures: Vec::new(),
+            described_by: None,
         }
     }
 }

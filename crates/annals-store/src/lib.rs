@@ -146,14 +146,14 @@ pub struct Store {
 
 impl Store {
     /// Opens the archive for writing and migrates it. Creates directory and file if they do not exist.
-    pub fn open(home: &Path) -> Result<Store> {
-        Store::open_watched(home, &mut |_, _| {})
+    pub fn open(data_dir: &Path) -> Result<Store> {
+        Store::open_watched(data_dir, &mut |_, _| {})
     }
 
     /// Like [`Store::open`]. `advance` gets the progress of a long migration: steps done and total steps.
-    pub fn open_watched(home: &Path, advance: &mut dyn FnMut(u64, u64)) -> Result<Store> {
-        make_private_folder(home)?;
-        let path = home.join("annals.db");
+    pub fn open_watched(data_dir: &Path, advance: &mut dyn FnMut(u64, u64)) -> Result<Store> {
+        make_private_folder(data_dir)?;
+        let path = data_dir.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
         let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
         make_private_file(&path)?;
@@ -174,21 +174,21 @@ impl Store {
     }
 
     /// Opens an existing archive; `None` if there is none.
-    pub fn open_existing(home: &Path) -> Result<Option<Store>> {
-        if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
+    pub fn open_existing(data_dir: &Path) -> Result<Option<Store>> {
+        if data_dir.join("annals.db").is_file() { Store::open(data_dir).map(Some) } else { Ok(None) }
     }
 
     /// Opens a read-only handle on an archive that was opened before. Cheap enough to have many of them.
-    pub fn open_reader(home: &Path) -> Result<Store> {
-        let store = Store::open_unwritten(home)?;
+    pub fn open_reader(data_dir: &Path) -> Result<Store> {
+        let store = Store::open_unwritten(data_dir)?;
         store.connection.pragma_update(None, "cache_size", -4_096)?;
         Ok(store)
     }
 
     /// Opens an existing archive without changing anything, so that one on a read-only or full disk can be read. `None`
     /// if it has to be migrated first.
-    pub fn open_to_read(home: &Path) -> Result<Option<Store>> {
-        let path = home.join("annals.db");
+    pub fn open_to_read(data_dir: &Path) -> Result<Option<Store>> {
+        let path = data_dir.join("annals.db");
         if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0) {
             return Err(annals_core::Error::new(format!(
                 "{} is empty: there is no archive in it",
@@ -197,13 +197,13 @@ impl Store {
             .hint("restore it from a backup, or delete it and run `annals sync`")
             .into());
         }
-        let store = Store::open_unwritten(home)?;
+        let store = Store::open_unwritten(data_dir)?;
         let done = store.migrations_done()?;
         Ok(Some(store).filter(|_| done == MIGRATIONS.len()))
     }
 
-    fn open_unwritten(home: &Path) -> Result<Store> {
-        let path = home.join("annals.db");
+    fn open_unwritten(data_dir: &Path) -> Result<Store> {
+        let path = data_dir.join("annals.db");
         let open = |name: &Path, flags: OpenFlags| -> rusqlite::Result<Connection> {
             #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
             let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;

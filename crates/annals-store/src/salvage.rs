@@ -23,9 +23,9 @@ pub struct Salvaged {
 
 /// Puts a new file in place of a damaged one, with everything that can be read except rows that are rebuilt from it. The
 /// damaged file stays beside it. The caller holds the lock and rebuilds the rows.
-pub fn salvage(home: &Path) -> Result<Salvaged> {
-    let path = home.join("annals.db");
-    let folder = home.join("salvage");
+pub fn salvage(data_dir: &Path) -> Result<Salvaged> {
+    let path = data_dir.join("annals.db");
+    let folder = data_dir.join("salvage");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }

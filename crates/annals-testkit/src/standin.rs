@@ -201,7 +201,7 @@ impl Stage {
     }
 
     /// Ids of all conversations, sorted.
-    pub fn conversations(&self) -> Vec<String> {
+    pub fn conversation_ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self
             .bench
             .sessions()

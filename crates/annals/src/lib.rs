@@ -41,7 +41,7 @@ mod tests {
     fn archive_of_user(home: &Path) -> Store {
         let settings = Untouched(home.join("user"));
         let environment = Environment {
-            home: &home.join("archive"),
+            data_dir: &home.join("archive"),
             machine: "here".into(),
             settings: &settings,
             threads: 1,

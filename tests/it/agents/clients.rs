@@ -48,9 +48,13 @@ fn install_shows_its_change_and_remove_undoes_it() {
         }
         let read = || fs::read_to_string(&file).ok();
         // Nobody can be asked here.
-        let asked = bench.run(&["mcp", "install", client]);
-        assert_eq!((asked.code, read()), (2, before.clone()), "{what}: {}", asked.stderr);
-        assert!(asked.stdout.contains("+ ") && asked.stderr.contains("--yes"), "{what}: {}", asked.stdout);
+        let refused = bench.run(&["mcp", "install", client]);
+        assert_eq!((refused.code, read()), (2, before.clone()), "{what}: {}", refused.stderr);
+        assert!(
+            refused.stdout.contains("+ ") && refused.stderr.contains("--yes"),
+            "{what}: {}",
+            refused.stdout
+        );
         let dry = bench.run(&["mcp", "install", client, "--dry-run"]);
         assert_eq!((dry.code, read()), (1, before.clone()), "{what}");
         let installed = bench.run(&["mcp", "install", client, "--yes"]);
@@ -68,7 +72,7 @@ fn install_shows_its_change_and_remove_undoes_it() {
         let removed = bench.run(&["mcp", "remove", client, "--yes"]);
         assert_eq!((removed.code, read()), (0, before.clone()), "{what}: {}", removed.stderr);
         assert_eq!(bench.json(&["mcp", "remove", client])["state"], "unchanged", "{what}");
-        for ran in [asked, dry, installed, removed] {
+        for ran in [refused, dry, installed, removed] {
             assert!(!ran.stdout.contains("planted") && !ran.stderr.contains("planted"), "{}", ran.stdout);
         }
     }

@@ -231,8 +231,8 @@ fn the_callers_folder_is_the_project_and_answers_are_current() {
     assert!(recent.contains("Shall I oil the belt?"), "{recent}");
     let resumed = agent.ask("prompts/get", json!({"name": "resume_work"}));
     assert!(resumed["messages"][0]["content"]["text"].as_str().unwrap().contains("grease the flywheel"));
-    let asked = agent.ask("prompts/get", json!({"name": "how_did_we", "arguments": {"what": "flywheel"}}));
-    assert!(asked["messages"][0]["content"]["text"].as_str().unwrap().contains(ID));
+    let reply = agent.ask("prompts/get", json!({"name": "how_did_we", "arguments": {"what": "flywheel"}}));
+    assert!(reply["messages"][0]["content"]["text"].as_str().unwrap().contains(ID));
     // A client that names its folders is asked for them.
     let mut command = bench.command(&["mcp"]);
     command.current_dir(&folder);

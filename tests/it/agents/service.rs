@@ -60,19 +60,19 @@ fn a_service_is_installed_shown_and_removed() {
     // With the real program, if it is installed: nothing in the unit is unknown to it.
     let verified = Command::new("systemd-analyze").args(["--user", "verify"]).arg(&file).output();
     if let Ok(verified) = verified {
-        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-        let about: Vec<&str> = said.lines().filter(|line| line.contains("annals.service")).collect();
-        assert!(about.is_empty(), "{said}");
+        let printed = String::from_utf8_lossy(&verified.stderr).into_owned();
+        let about: Vec<&str> = printed.lines().filter(|line| line.contains("annals.service")).collect();
+        assert!(about.is_empty(), "{printed}");
     }
     assert!(run(&["status"]).stdout.contains("running"));
     assert_eq!(run(&["logs"]).stdout, "a line\n");
     assert_eq!(run(&["remove"]).code, 0);
     assert!(!file.exists());
-    let asked = fs::read_to_string(bench.folder.path().join("asked")).unwrap();
+    let calls = fs::read_to_string(bench.folder.path().join("asked")).unwrap();
     for wanted in
         ["enable annals.service", "restart annals.service", "disable --now annals.service", "daemon-reload"]
     {
-        assert!(asked.contains(wanted), "{asked}");
+        assert!(calls.contains(wanted), "{calls}");
     }
     let agent =
         Ran::of(bench.command(&["service", "install", "--print", "--manager", "launchd"]).output().unwrap());

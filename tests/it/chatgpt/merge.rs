@@ -4,14 +4,12 @@ use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::checks::timeless;
-use annals_testkit::corpora::chatgpt::{
-    Conversation, Generation, bytes_of, conversations, text_message, workshop,
-};
+use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, list_of, text_message, workshop};
 
 /// Imports conversations of one export and returns its counts.
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {
     let path = bench.folder.path().join("conversations.json");
-    std::fs::write(&path, bytes_of(&conversations(generation, talks))).unwrap();
+    std::fs::write(&path, bytes_of(&list_of(generation, talks))).unwrap();
     let report = bench.import(&[&path]);
     json!([report["sources"][0]["new"], report["sources"][0]["changed"], report["sources"][0]["unchanged"]])
 }

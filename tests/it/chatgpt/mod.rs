@@ -12,7 +12,7 @@ use zip::write::SimpleFileOptions;
 
 use annals_testkit::Bench;
 use annals_testkit::corpora::chatgpt::{
-    Conversation, Export, Generation, bytes_of, conversations, export, oddities, workshop, write_folder, zip,
+    Conversation, Export, Generation, bytes_of, export, list_of, oddities, workshop, write_folder, zip,
 };
 use annals_testkit::files::files_below;
 use annals_testkit::server::Server;
@@ -63,7 +63,7 @@ fn fixtures_are_what_the_generator_writes() {
 #[test]
 fn every_container_gives_the_same_conversations() {
     let files = export(Generation::Second, &[workshop(), oddities()]);
-    let plain = bytes_of(&conversations(Generation::Second, &[workshop(), oddities()]));
+    let plain = bytes_of(&list_of(Generation::Second, &[workshop(), oddities()]));
     let lines: Vec<u8> = [workshop(), oddities()]
         .iter()
         .flat_map(|talk| {
@@ -202,7 +202,7 @@ fn missing_parts_are_reported_and_the_rest_is_imported() {
 #[test]
 fn hostile_zips_are_refused_with_a_reason() {
     let bench = Bench::new();
-    let talk = bytes_of(&conversations(Generation::Second, &[workshop()]));
+    let talk = bytes_of(&list_of(Generation::Second, &[workshop()]));
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default();
     for name in [
@@ -353,6 +353,8 @@ fn instructions_of_conversations_are_library_items_with_versions() {
     let texts: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts: Vec<&str> = texts.iter().map(|record| record["data"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["Answer at length.", "Answer in short sentences."]);
+    let profile = bench.json(&["records", "chatgpt/custom_instructions", "--key", "profile"]);
+    assert_eq!(profile["records"][0]["data"]["text"], "I repair clocks.", "{profile}");
     assert!(bench.run(&["library"]).stdout.contains("custom_instructions"));
     let canvas = bench.run(&["records", "chatgpt/canvas_documents"]).stdout;
     assert!(canvas.contains("oiling_plan") && canvas.contains("One drop a wheel."), "{canvas}");
@@ -440,7 +442,7 @@ proptest! {
     fn mutated_exports_are_kept_and_nothing_fails(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4u8), 1..12),
     ) {
-        let mut bytes = bytes_of(&conversations(Generation::Second, &[workshop(), oddities()]));
+        let mut bytes = bytes_of(&list_of(Generation::Second, &[workshop(), oddities()]));
         for (at, byte, what) in changes {
             let at = at.index(bytes.len());
             match what {

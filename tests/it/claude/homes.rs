@@ -169,8 +169,12 @@ fn an_excluded_project_leaves_nothing() {
         bench.accounts().iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect();
     assert_eq!(paths.iter().filter(|path| path.contains(ONE)).count(), 4, "{paths:?}");
     assert!(!paths.iter().any(|path| path.contains(TWO)), "{paths:?}");
-    assert!(ran.stdout.contains("no-such-*: no project matches"), "{}", ran.stdout);
-    assert!(!ran.stdout.contains("diary: no project"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("no project matches the pattern no-such-* of the settings"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!ran.stdout.contains("pattern /home/ada/diary"), "{}", ran.stdout);
 }
 
 /// The history has lines of every project, and refers to pastes and images: those of an excluded project are nowhere.

@@ -141,13 +141,13 @@ fn two_worktrees() -> Bench {
 fn files_are_found_by_the_end_of_their_path() {
     let bench = two_worktrees();
     let server = Server::without_refresh(&bench);
-    for asked in ["gears.py", "src/gears.py", "two/src/gears.py"] {
-        let lineage = server.json(&address(asked));
+    for path in ["gears.py", "src/gears.py", "two/src/gears.py"] {
+        let lineage = server.json(&address(path));
         let file = lineage["file"].as_str().unwrap();
-        assert!(file.ends_with("/two/src/gears.py"), "{asked}: {file}");
+        assert!(file.ends_with("/two/src/gears.py"), "{path}: {file}");
         let others = lineage["others"].as_array().unwrap();
-        assert_eq!(others.len(), usize::from(!asked.starts_with("two")), "{asked}");
-        assert_eq!(lineage["lines"]["exact"], 3, "{asked}");
+        assert_eq!(others.len(), usize::from(!path.starts_with("two")), "{path}");
+        assert_eq!(lineage["lines"]["exact"], 3, "{path}");
     }
     let one = server.json(&address("one/src/gears.py"));
     assert!(one["file"].as_str().unwrap().ends_with("/one/src/gears.py"));

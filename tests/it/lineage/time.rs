@@ -166,7 +166,7 @@ fn an_unknown_commit_is_an_error() {
         let mut command = bench.command(&words);
         let output = command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains(expected) || told.contains("a value is required"), "{told}");
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        assert!(warnings.contains(expected) || warnings.contains("a value is required"), "{warnings}");
     }
 }

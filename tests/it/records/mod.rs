@@ -2,6 +2,7 @@
 //! they stopped, joins that lead somewhere, and changes that can be followed.
 
 mod changes;
+mod growth;
 mod order;
 mod references;
 

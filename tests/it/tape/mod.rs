@@ -191,9 +191,9 @@ fn hostile_input_has_a_clear_result() {
         for (number, input) in inputs.iter().enumerate() {
             for extra in [&[][..], &["--strict"], &["--to-format", "agent-trace"]] {
                 let ran = record_stdin(&bench, format, extra, &[input]);
-                let is_foreign = ran.stderr.contains("no line of the input is");
+                let is_unread = ran.stderr.contains("no line of the input is");
                 assert!(
-                    ran.code == 0 || ran.code == 2 && (extra == ["--strict"] || is_foreign),
+                    ran.code == 0 || ran.code == 2 && (extra == ["--strict"] || is_unread),
                     "{source} {number}: {}",
                     ran.stderr
                 );
@@ -280,6 +280,21 @@ fn lines_of_another_client_are_an_error() {
     let claude = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
     let ran = bench.run(&["record", claude.to_str().unwrap(), "--format", "codex-jsonl"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+}
+
+/// Garbage has no tape; a transcript that its client only began has an empty one.
+#[test]
+fn an_input_without_any_line_of_the_format_is_an_error() {
+    let bench = Bench::new();
+    for (source, format) in sources::with_tape() {
+        for input in ["garbage\n", "{\"a\":1}\n", "\u{1}\u{2}\n\u{3}\n", "{\"half\":"] {
+            let ran = record_stdin(&bench, format, &[], &[input.as_bytes()]);
+            assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{source} {input:?}: {}", ran.stderr);
+            let names_it = ran.stderr.contains(&format!("no line of the input is {format}: line 1: "));
+            assert!(names_it, "{source} {input:?}: {}", ran.stderr);
+        }
+        assert_eq!(record_stdin(&bench, format, &[], &[b""]).code, 0, "{source}");
+    }
 }
 
 /// A line that a client wrote twice is no second call; a result whose call is missing makes the tape incomplete.

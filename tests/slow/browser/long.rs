@@ -20,11 +20,11 @@ const [from, to, step] = arguments;
 const chunks = Array.from(document.querySelectorAll('.chunk'));
 let most = 0;
 const shown = (chunk) => new Promise((resolve, reject) => {
-  const begun = performance.now();
+  const started = performance.now();
   const look = () => {
     most = Math.max(most, document.querySelectorAll('.entry').length);
     if (chunk.querySelector('.entry')) resolve();
-    else if (performance.now() - begun > 10000) reject(new Error(`the steps from ${chunk.dataset.from} never come`));
+    else if (performance.now() - started > 10000) reject(new Error(`the steps from ${chunk.dataset.from} never come`));
     else setTimeout(look, 5);
   };
   look();

@@ -62,7 +62,7 @@ fn thousands_of_refusals_recover_by_id() {
     // Only the first page of each of two lists, once per run, and again at its end if there was something new.
     assert!(stage.standin.count("GET conversations") <= 4 * runs);
     let expected: Vec<String> = (0..all).map(id_of).collect();
-    assert_eq!(stage.conversations(), expected);
+    assert_eq!(stage.conversation_ids(), expected);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn individual_failures_are_separate_gaps() {
     stage.standin.control(json!({"slow": [], "broken": [], "garbage": [], "missing": [], "drop": []}));
     let healed = stage.retry_gaps();
     assert_eq!((&healed["recovered"], &healed["open"]), (&json!(4), &json!(0)), "{healed}");
-    assert_eq!(stage.conversations().len(), 30);
+    assert_eq!(stage.conversation_ids().len(), 30);
     let audit = stage.audit();
     assert_eq!(
         (&audit["files"]["found"], &audit["percent"]),
@@ -114,7 +114,7 @@ fn a_waiting_run_continues_at_the_providers_pace() {
     let stage = Stage::connected(world);
     let (code, live) = stage.sync_with(&["--wait"]);
     assert_eq!((code, &live["fetched"], &live["gaps_open"]), (0, &json!(44), &json!(0)), "{live}");
-    assert_eq!(stage.conversations().len(), 44);
+    assert_eq!(stage.conversation_ids().len(), 44);
     let refused = stage.standin.count("refused");
     println!("44 asked of a bucket of 20: {refused} refusals");
     assert!(refused <= 30, "{refused}");
@@ -169,7 +169,7 @@ fn a_torn_conversation_is_kept_and_stays_a_gap() {
     assert_eq!(stage.retry_gaps()["recovered"], 1);
     let shown = stage.bench.run(&["show", &id_of(1)]).stdout;
     assert!(shown.contains("Question 1") && shown.contains("Answer 1"), "{shown}");
-    assert_eq!(stage.conversations().len(), 3);
+    assert_eq!(stage.conversation_ids().len(), 3);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn full_runs_walk_lists_to_their_end() {
     assert_eq!(stage.sync()["fetched"], 0, "it is far below the cursor");
     let (_, live) = stage.sync_with(&["--full"]);
     assert_eq!((&live["fetched"], &live["unchanged"]), (&json!(1), &json!(119)), "{live}");
-    assert_eq!(stage.conversations().len(), 120);
+    assert_eq!(stage.conversation_ids().len(), 120);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_interrupted_list_moves_no_cursor() {
     stage.standin.control(json!({"list_fail_at": null, "forget_counts": true}));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["unchanged"]), (&json!(50), &json!(200)), "{live}");
-    assert_eq!(stage.conversations().len(), 250);
+    assert_eq!(stage.conversation_ids().len(), 250);
     assert!(stage.gaps().is_empty());
 }
 
@@ -217,7 +217,7 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     stage.standin.control(json!({"token_life": 3600, "new_token": true, "challenge_after": 30}));
     let live = stopped("manual_action");
     assert!(live["interaction"]["message"].as_str().unwrap().contains("check"), "{live}");
-    let fetched_before = stage.conversations().len();
+    let fetched_before = stage.conversation_ids().len();
     assert!((1..60).contains(&fetched_before), "{fetched_before}");
     // Another workspace is open: what is not listed there has not ended.
     stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
@@ -229,14 +229,14 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     stopped("unreachable");
     stage.standin.control(json!({"offline": false, "log_out": true, "login": "manual"}));
     stopped("manual_action");
-    assert_eq!(stage.conversations().len(), fetched_before);
+    assert_eq!(stage.conversation_ids().len(), fetched_before);
     // They log in again, and it continues.
     stage.standin.control(json!({"login": "auto"}));
     assert_eq!(stage.run(&["connect", "chatgpt", "--wait", "1"]).code, 0);
     stage.retry_gaps();
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");
-    assert_eq!(stage.conversations().len(), 60);
+    assert_eq!(stage.conversation_ids().len(), 60);
     // A browser that does not exist, or does not start.
     for browser in ["/nowhere/browser", "/bin/false"] {
         let mut command = stage.command(&["sync", "--json"]);
@@ -291,7 +291,7 @@ fn a_run_that_dies_anywhere_is_resumed() {
             let _ = sync.kill();
             let _ = sync.wait();
         }
-        let now = stage.conversations().len();
+        let now = stage.conversation_ids().len();
         assert!(now >= fetched_before, "{now} after {fetched_before}");
         fetched_before = now;
     }
@@ -300,7 +300,7 @@ fn a_run_that_dies_anywhere_is_resumed() {
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");
     let expected: Vec<String> = (0..all).map(id_of).collect();
-    assert_eq!(stage.conversations(), expected);
+    assert_eq!(stage.conversation_ids(), expected);
     // Nothing twice: every conversation has one captured body.
     let versions = stage.records("conversation_versions");
     assert_eq!(versions.len(), all);

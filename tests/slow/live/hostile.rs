@@ -26,7 +26,7 @@ fn a_broken_or_redirected_request_is_a_gap_and_all_others_are_fetched() {
     }})));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(3), &json!(5)), "{live}");
-    assert_eq!(stage.conversations(), [0, 1, 2].map(id_of));
+    assert_eq!(stage.conversation_ids(), [0, 1, 2].map(id_of));
     let gaps = stage.gaps();
     let why = |number: usize| gaps.iter().find(|gap| gap["key"] == id_of(number)).unwrap()["why"].clone();
     assert_eq!(
@@ -37,7 +37,7 @@ fn a_broken_or_redirected_request_is_a_gap_and_all_others_are_fetched() {
     stage.standin.control(json!({"odd": {}}));
     let healed = stage.retry_gaps();
     assert_eq!((&healed["recovered"], &healed["open"]), (&json!(5), &json!(0)), "{healed}");
-    assert_eq!(stage.conversations().len(), 8);
+    assert_eq!(stage.conversation_ids().len(), 8);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
     assert_eq!(stage.gaps().len(), 1);
     stage.standin.control(json!({"odd": {}}));
     assert_eq!(stage.sync()["fetched"], 150);
-    assert_eq!((stage.conversations().len(), stage.gaps().len()), (250, 0));
+    assert_eq!((stage.conversation_ids().len(), stage.gaps().len()), (250, 0));
 }
 
 /// The provider says how long to wait: a little is waited for, more is left to another run.
@@ -193,7 +193,7 @@ fn given_up_items_are_not_open_and_return_when_they_change() {
     assert_eq!(audit["files"]["left_out"], 1, "it is told all the same: {}", audit["files"]);
     stage.standin.control(json!({"missing": [], "changed": {"3": 1}}));
     assert_eq!(stage.sync()["fetched"], 1);
-    assert_eq!(stage.conversations().len(), 8);
+    assert_eq!(stage.conversation_ids().len(), 8);
 }
 
 #[test]
@@ -209,9 +209,9 @@ fn large_conversations_arrive_complete() {
     ));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(8), &json!(0)), "{live}");
-    assert_eq!(stage.conversations().len(), 8);
+    assert_eq!(stage.conversation_ids().len(), 8);
     // It does not contain its own id: the requester knows it.
-    assert!(stage.conversations().contains(&id));
+    assert!(stage.conversation_ids().contains(&id));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn odd_ids_cannot_redirect_requests() {
     }})));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(1), &json!(8)), "{live}");
-    assert_eq!(stage.conversations(), [id_of(3)]);
+    assert_eq!(stage.conversation_ids(), [id_of(3)]);
     assert_eq!(stage.standin.count("outside"), 0);
 }
 
@@ -250,7 +250,7 @@ fn a_browser_that_crashes_at_startup_is_restarted_once() {
     let ran = annals_testkit::Ran::of(command.env("ANNALS_BROWSER", &script).output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(mark.exists());
-    assert_eq!(stage.conversations().len(), 8);
+    assert_eq!(stage.conversation_ids().len(), 8);
 }
 
 /// Waits until `count` conversations were requested.
@@ -272,7 +272,7 @@ fn a_lost_network_is_reported_and_the_next_run_resumes() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["live"][0]["interaction"]["kind"], "unreachable", "{answer}");
-    let fetched = stage.conversations().len();
+    let fetched = stage.conversation_ids().len();
     assert!((1..80).contains(&fetched), "{fetched}");
     stage.standin.control(json!({"offline": false, "delay_ms": 0}));
     let live = stage.sync();
@@ -301,7 +301,7 @@ fn a_page_that_reloads_or_navigates_away_stops_nothing() {
     stage.retry_gaps();
     stage.sync();
     let versions = stage.records("conversation_versions");
-    assert_eq!((stage.conversations().len(), versions.len()), (80, 80));
+    assert_eq!((stage.conversation_ids().len(), versions.len()), (80, 80));
     assert!(versions.iter().all(|version| version["version"] == 3), "each body once, and none left out");
 }
 
@@ -319,7 +319,7 @@ fn an_expired_session_is_renewed_or_the_user_is_asked() {
         (&interaction["kind"], &interaction["message"]),
         (&json!("manual_action"), &json!("ChatGPT: log in again"))
     );
-    let fetched = stage.conversations().len();
+    let fetched = stage.conversation_ids().len();
     assert!((1..80).contains(&fetched), "{fetched}");
     // It can be renewed, and is, once more in the middle.
     stage.standin.control(json!({"renews": true, "forget_counts": true}));
@@ -329,5 +329,5 @@ fn an_expired_session_is_renewed_or_the_user_is_asked() {
     let ran = wait(sync);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(stage.standin.count("unauthorised") > 0);
-    assert_eq!((stage.conversations().len(), stage.gaps().len()), (80, 0));
+    assert_eq!((stage.conversation_ids().len(), stage.gaps().len()), (80, 0));
 }

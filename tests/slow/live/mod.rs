@@ -45,7 +45,7 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     let first = stage.sync();
     assert_eq!((&first["fetched"], &first["gaps_open"]), (&json!(124), &json!(0)), "{first}");
     let expected: Vec<String> = (0..124).map(id_of).collect();
-    assert_eq!(stage.conversations(), expected);
+    assert_eq!(stage.conversation_ids(), expected);
     // What the batch dropped or truncated was requested individually, and nothing else was.
     let details = stage.standin.counts()["details"].as_object().unwrap().clone();
     let mut singly: Vec<&String> = details.keys().collect();
@@ -141,7 +141,7 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     let served = stage.standin.counts()["served"].clone();
     assert_eq!(served, json!({id_of(7): 1, id_of(121): 1}));
     assert_eq!(stage.bench.run(&["rebuild"]).code, 0);
-    assert_eq!(stage.conversations(), expected);
+    assert_eq!(stage.conversation_ids(), expected);
     assert!(stage.browsers().is_empty(), "a browser is left behind");
     // And it can be disconnected.
     assert_eq!(stage.run(&["connect", "chatgpt", "--remove"]).code, 0);
@@ -172,11 +172,11 @@ fn unknown_cursors_end_no_list() {
     stage.sync();
     let gaps = stage.gaps();
     assert_eq!((gaps.len(), &gaps[0]["why"]), (1, &json!("shape_changed")), "{gaps:?}");
-    assert_eq!(stage.conversations().len(), 6);
+    assert_eq!(stage.conversation_ids().len(), 6);
     assert!(stage.records("projects")[0]["deleted_at"].is_null());
     stage.standin.control(json!({"cursors": "text"}));
     stage.sync();
-    assert_eq!((stage.gaps().len(), stage.conversations().len()), (0, 8));
+    assert_eq!((stage.gaps().len(), stage.conversation_ids().len()), (0, 8));
 }
 
 #[test]

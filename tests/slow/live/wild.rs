@@ -31,7 +31,7 @@ fn ended(stage: &Stage) -> Vec<String> {
 
 fn assert_complete(stage: &Stage, what: &str) {
     let expected: Vec<String> = (0..CONVERSATIONS).map(id_of).collect();
-    assert_eq!(stage.conversations(), expected, "{what}");
+    assert_eq!(stage.conversation_ids(), expected, "{what}");
     assert_eq!(stage.gaps(), [Value::Null; 0], "{what}");
     for (stream, count) in STREAMS {
         assert_eq!(stage.records(stream).len(), *count, "{what}: {stream}");
@@ -151,7 +151,7 @@ fn what_nobody_knows_is_a_gap_and_ends_nothing() {
         let open = stage.gaps();
         let kinds = open.iter().filter(|gap| gap["why"] == "shape_changed").count();
         assert!(kinds >= gaps && kinds == open.len(), "{shapes}: {open:?} {live}");
-        assert_eq!((stage.conversations().len(), ended(&stage)), (CONVERSATIONS, Vec::new()), "{shapes}");
+        assert_eq!((stage.conversation_ids().len(), ended(&stage)), (CONVERSATIONS, Vec::new()), "{shapes}");
         stage.standin.control(json!({"shapes": {}}));
         stage.make_gaps_due();
         days += 1;

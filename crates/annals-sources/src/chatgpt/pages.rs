@@ -179,7 +179,7 @@ fn at_or_end(place: Option<String>) -> NextPage {
 /// page that is shorter than its own limit is the end.
 fn after_offset(json: Json<'_>, page: PageRequest<'_>, listed: usize) -> Option<NextPage> {
     let next = offset_and_cursor(page).0 + listed;
-    let (asked, cursor) = (page.size(LIST_PAGE), cursor(json)?);
+    let (requested, cursor) = (page.size(LIST_PAGE), cursor(json)?);
     if let Some(cursor) = cursor {
         return Some(NextPage::At(format!("{next} {cursor}")));
     }
@@ -193,7 +193,7 @@ fn after_offset(json: Json<'_>, page: PageRequest<'_>, listed: usize) -> Option<
     let lacks = is_true("has_missing_conversations") == Some(true);
     let next = next.to_string();
     Some(match limit {
-        _ if lacks || listed >= limit.unwrap_or(asked).min(asked) => NextPage::At(next),
+        _ if lacks || listed >= limit.unwrap_or(requested).min(requested) => NextPage::At(next),
         _ if is_true("has_more") == Some(false) => NextPage::End,
         Some(_) if number("total").is_none_or(|total| total <= offset_and_cursor(page).0 + listed) => {
             NextPage::End

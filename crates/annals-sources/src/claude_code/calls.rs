@@ -36,7 +36,9 @@ pub struct PendingCalls {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Entry {
     id: String,
-    place: u64,
+    /// Saved under its first name.
+    #[serde(rename = "place")]
+    offset: u64,
     name: String,
     /// The file that the call names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +105,7 @@ impl PendingCalls {
             let id = block_object.get_text("id").unwrap_or_default().into_owned();
             let name = block_object.get_text("name").unwrap_or_default().into_owned();
             let input = block_object.get("input").map(|input| input.object());
-            let span = place_of(row, block);
+            let span = span_of(row, block);
             let path = input.as_ref().and_then(path_in);
             out.push(Item::Call(Call {
                 session: session.clone(),
@@ -121,13 +123,13 @@ impl PendingCalls {
             }));
             let read = input.as_ref().filter(|_| name == "Bash").and_then(read_command);
             let read = read.map(|command| (command, row.object.get_text("cwd").map(|cwd| cwd.into_owned())));
-            let entry = Entry { id, place: span.offset, name, path, read };
+            let entry = Entry { id, offset: span.offset, name, path, read };
             let early = self.early.iter().position(|early| early.id == entry.id);
             if let Some(mut early) = early.and_then(|at| self.early.remove(at)) {
                 if early.answer.ok && early.answer.touched.is_empty() {
                     early.answer.touched = touched(&entry.name, None);
                 }
-                answered(session, &entry, early.answer, out);
+                emit_result(session, &entry, early.answer, out);
                 continue;
             }
             if self.open.len() >= OPEN {
@@ -158,13 +160,13 @@ impl PendingCalls {
             }
             let id = object.get_text("tool_use_id").unwrap_or_default();
             let ok = object.get("is_error").and_then(Json::boolean) != Some(true);
-            let span = place_of(row, block);
+            let span = span_of(row, block);
             let entry = self.open.iter().rposition(|entry| *entry.id == *id);
             let entry = entry.and_then(|at| self.open.remove(at));
             let tool = entry.as_ref().map_or_else(|| tool_of(structured), |entry| entry.name.as_str());
             let answer = Answered {
                 block: span,
-                detail: detail.map(|detail| place_of(row, detail)),
+                detail: detail.map(|detail| span_of(row, detail)),
                 at: row.at,
                 ok,
                 outcome: CallOutcome::read(&object, structured, ok).or_by_id(folder, &id, &object),
@@ -180,7 +182,7 @@ impl PendingCalls {
             match entry {
                 Some(entry) => {
                     matched = true;
-                    answered(session, &entry, answer, out);
+                    emit_result(session, &entry, answer, out);
                 }
                 None => {
                     if self.early.len() >= EARLY {
@@ -194,12 +196,12 @@ impl PendingCalls {
     }
 }
 
-/// A call and its result have met.
-fn answered(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<Item>) {
+/// Emits what a result adds to its call.
+fn emit_result(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<Item>) {
     let Answered { block, detail, at, ok, outcome, touched } = answer;
     out.push(Item::Result(CallResult {
         session: session.clone(),
-        call: entry.place,
+        call: entry.offset,
         output: Some(block),
         detail,
         at,
@@ -218,7 +220,7 @@ fn answered(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<I
     }
     for touch in touched {
         if let Some(path) = touch.path.or_else(|| entry.path.clone()) {
-            let (session, call) = (session.clone(), entry.place);
+            let (session, call) = (session.clone(), entry.offset);
             let Touched { operation, before, after, .. } = touch;
             out.push(Item::Touch(Touch { session, call, path, operation, before, after }));
         }
@@ -309,7 +311,7 @@ fn first_text(content: Json<'_>) -> String {
 }
 
 /// Where a piece of a row is in the file.
-fn place_of(row: &Row<'_>, piece: Json<'_>) -> Span {
+fn span_of(row: &Row<'_>, piece: Json<'_>) -> Span {
     let within = piece.bytes().as_ptr() as usize - row.object.bytes().as_ptr() as usize;
     Span { offset: row.span.offset + within as u64, length: piece.bytes().len() as u64 }
 }

@@ -139,6 +139,10 @@ impl Source for ClaudeCode {
         (stream == "file_snapshots").then(|| format!("file-history/{key}"))
     }
 
+    fn described_by(&self, path: &str) -> Option<(&'static str, String)> {
+        path.strip_prefix("file-history/").map(|key| ("file_snapshots", key.to_owned()))
+    }
+
     fn response_id(&self, line: &[u8]) -> Option<String> {
         Json::parse(line)?.get("message")?.get_text("id").map(Into::into)
     }

@@ -73,7 +73,9 @@ pub(super) struct State {
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
     own: bool,
     /// Prompts since the last answer, where a resume may have copied it.
-    asked: VecDeque<UnansweredPrompt>,
+    /// Saved under its first name.
+    #[serde(rename = "asked")]
+    unanswered: VecDeque<UnansweredPrompt>,
     pub(super) queue: PromptQueue,
     naming: Naming,
 }
@@ -299,12 +301,12 @@ impl TranscriptReader {
         };
         out.push(self.message(row, Role::User, kind, tally));
         if self.renames(row) {
-            if self.state.asked.len() >= OPEN_ANSWERS {
-                self.state.asked.pop_front();
+            if self.state.unanswered.len() >= OPEN_ANSWERS {
+                self.state.unanswered.pop_front();
             }
             let (offset, words) = (row.span.offset, ContentKey::of(&[opening(content).as_bytes()]));
             let (at, tally) = (row.at, tally.stored());
-            self.state.asked.push_back(UnansweredPrompt { offset, words, at, tally });
+            self.state.unanswered.push_back(UnansweredPrompt { offset, words, at, tally });
         }
         Verdict::Kept(format!("user/{}", kind.name()))
     }
@@ -318,19 +320,21 @@ impl TranscriptReader {
     }
 
     /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
-    fn answered(&mut self, row: &Row<'_>, answer: &str, out: &mut Vec<Item>) {
+    fn rekey_prompts(&mut self, row: &Row<'_>, answer: &str, out: &mut Vec<Item>) {
         let requested = row.object.get("requestId").is_some();
-        for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
-            let words = asked.words.hex();
+        for (number, prompt) in (0_u64..).zip(std::mem::take(&mut self.state.unanswered).into_iter().rev()) {
+            let words = prompt.words.hex();
             let key = ContentKey::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
-            out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
+            out.push(Item::Rekey { session: self.session.clone(), offset: prompt.offset, key });
             // A copy with new ids has all of its rows from one moment, and its answers name no request. What is not such
             // a copy has kept its ids, and counts once.
-            let waited =
-                asked.at.zip(row.at).is_none_or(|(asked, at)| at.micros() - asked.micros() >= COPYING_MICROS);
+            let waited = prompt
+                .at
+                .zip(row.at)
+                .is_none_or(|(typed, at)| at.micros() - typed.micros() >= COPYING_MICROS);
             if requested || waited {
-                let (session, tally) = (self.session.clone(), Tally::from_stored(asked.tally));
-                out.push(Item::Recount { session, offset: asked.offset, tally });
+                let (session, tally) = (self.session.clone(), Tally::from_stored(prompt.tally));
+                out.push(Item::Recount { session, offset: prompt.offset, tally });
             }
         }
     }
@@ -377,7 +381,7 @@ impl TranscriptReader {
             }
         }
         let known = self.state.answers.iter().rposition(|answer| answer.id == key);
-        let place = match known {
+        let offset = match known {
             Some(at) => {
                 let message = self.state.answers[at].offset;
                 out.push(Item::Extend { session: self.session.clone(), message, span: row.span });
@@ -386,7 +390,7 @@ impl TranscriptReader {
             None => {
                 self.take_up_queue(row, out);
                 if !synthetic && self.renames(row) {
-                    self.answered(row, &id, out);
+                    self.rekey_prompts(row, &id, out);
                 }
                 let error = row.object.get("isApiErrorMessage").and_then(Json::boolean) == Some(true);
                 let (kind, tally) = match (synthetic || error, row.sidechain && !self.agent) {
@@ -418,12 +422,12 @@ impl TranscriptReader {
         if let Some(usage) = message.get("usage").filter(|_| !synthetic) {
             let again = std::mem::replace(&mut self.state.answers[at].counted, true);
             let key = ContentKey::of(&[b"usage", id.as_bytes()]);
-            out.push(self.usage(row, usage, key, place, again, model.clone()));
+            out.push(self.usage(row, usage, key, offset, again, model.clone()));
             // What the client reckoned before does not cover this answer.
             self.state.facts.cost_usd = None;
         }
         let content = message.get("content");
-        self.state.ledger.calls(&self.session, row, content, place, model, out);
+        self.state.ledger.calls(&self.session, row, content, offset, model, out);
         Verdict::Kept("assistant".into())
     }
 
@@ -432,7 +436,7 @@ impl TranscriptReader {
         row: &Row<'_>,
         usage: Json<'_>,
         key: ContentKey,
-        place: u64,
+        offset: u64,
         again: bool,
         model: Option<Arc<str>>,
     ) -> Item {
@@ -446,7 +450,7 @@ impl TranscriptReader {
         Item::Usage(Usage {
             session: self.session.clone(),
             // One answer, one place: later lines of it bring newer numbers.
-            span: Span { offset: place, length: row.span.length },
+            span: Span { offset, length: row.span.length },
             at: row.at,
             key,
             inherited: row.inherited,

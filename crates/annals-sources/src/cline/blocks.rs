@@ -18,8 +18,8 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
             let text = contents(content).filter_map(|block| block.get_text("text"));
             vec![Block::Event { name: "error".into(), text: text.collect::<Vec<_>>().join("\n") }]
         }
-        Some("assistant") => contents(json.get("content")).flat_map(answered).collect(),
-        Some(_) => contents(json.get("content")).flat_map(asked).collect(),
+        Some("assistant") => contents(json.get("content")).flat_map(assistant_blocks).collect(),
+        Some(_) => contents(json.get("content")).flat_map(user_blocks).collect(),
         None => piece(json),
     }
 }
@@ -73,20 +73,20 @@ fn piece(block: Json<'_>) -> Vec<Block> {
     text_of(block).map(Block::Text).into_iter().collect()
 }
 
-fn answered(block: Json<'_>) -> Vec<Block> {
+fn assistant_blocks(block: Json<'_>) -> Vec<Block> {
     let text =
         |name: &str| block.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());
     if block.get_text("type").is_some_and(|kind| kind == "thinking") {
         return text("thinking").map(Block::Thinking).into_iter().collect();
     }
-    let Some(said) = text_of(block) else { return other(block).unwrap_or_else(|| piece(block)) };
+    let Some(spoken) = text_of(block) else { return other(block).unwrap_or_else(|| piece(block)) };
     let mut found = Vec::new();
     let mut say = |text: &str| {
         if !text.trim().is_empty() {
             found.push(Block::Text(text.to_owned()));
         }
     };
-    match (call_in(&said), answer_in(&said)) {
+    match (call_in(&spoken), answer_in(&spoken)) {
         (Some(call), _) => {
             say(call.before);
             found.extend(piece(block));
@@ -95,13 +95,13 @@ fn answered(block: Json<'_>) -> Vec<Block> {
             say(before);
             say(&answer);
         }
-        (None, None) => say(&said),
+        (None, None) => say(&spoken),
     }
     found
 }
 
 /// What a person typed is text; what the client added to it is context.
-fn asked(block: Json<'_>) -> Vec<Block> {
+fn user_blocks(block: Json<'_>) -> Vec<Block> {
     if let Some((call_id, result)) = result_of(block) {
         let words = text_of(block).and_then(|text| words_in(&text).map(str::to_owned));
         let result = Block::ToolResult { call_id, output: result.text() };

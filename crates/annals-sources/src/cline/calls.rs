@@ -91,7 +91,7 @@ pub fn result_of(block: Json<'_>) -> Option<(String, ToolResult)> {
     if kind == "text" {
         let text = block.get_text("text")?;
         let (_, output) = result_in(&text)?;
-        return Some((String::new(), ToolResult { entries: vec![said(output)] }));
+        return Some((String::new(), ToolResult { entries: vec![text_entry(output)] }));
     }
     let id = block.get_text("tool_use_id").filter(|_| kind == "tool_result")?.into_owned();
     let is_error = block.get("is_error").and_then(Json::boolean) == Some(true);
@@ -106,13 +106,13 @@ fn entries(content: &Value) -> Vec<Entry> {
     match content {
         Value::String(text) => match serde_json::from_str(text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => entries(&inner),
-            Ok(_) | Err(_) => vec![said(text)],
+            Ok(_) | Err(_) => vec![text_entry(text)],
         },
         Value::Array(items) => items.iter().flat_map(entries).collect(),
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
             if let Some(text) = fields.get("text").and_then(Value::as_str) {
-                return vec![said(text)];
+                return vec![text_entry(text)];
             }
             let result = match fields.get("result") {
                 Some(Value::String(text)) => text.clone(),
@@ -128,7 +128,7 @@ fn entries(content: &Value) -> Vec<Entry> {
 }
 
 /// A result that is only text. Older clients write it whether the call failed or not.
-fn said(text: &str) -> Entry {
+fn text_entry(text: &str) -> Entry {
     let output = result_in(text).map_or(text, |(_, output)| output);
     let failed = ERRORS.iter().any(|start| output.starts_with(start)) || output.starts_with(FAILED[1]);
     Entry { query: String::new(), output: output.to_owned(), failed }

@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(words_in("<environment_details>\n# Files"), None);
         assert_eq!(words_in("\n# task_progress RECOMMENDED"), None);
         assert_eq!(words_in("Oil it"), Some("Oil it"));
-        let said = "[attempt_completion] Result:\nThe user said:\n<feedback>\nGrease it\n</feedback>";
-        assert_eq!(words_in(said), Some("Grease it"));
+        let text = "[attempt_completion] Result:\nThe user said:\n<feedback>\nGrease it\n</feedback>";
+        assert_eq!(words_in(text), Some("Grease it"));
         assert_eq!(words_in("[read_file for 'a'] Result:\n<task>none</task>"), None);
         let refused =
             "[read_file for 'a'] Result:\nThe user denied this operation.\n<feedback>\nNo\n</feedback>";

@@ -129,8 +129,8 @@ impl MessagesReader {
         facts.started_at = facts.started_at.or(spoken.at);
         facts.last_at = facts.last_at.max(spoken.at);
         match json.get_text("role").unwrap_or_default().as_ref() {
-            "user" => self.asked(&spoken, out),
-            "assistant" => self.answered(&spoken, out),
+            "user" => self.read_user(&spoken, out),
+            "assistant" => self.read_assistant(&spoken, out),
             other => {
                 out.push(Item::Message(self.row(&spoken, Role::System, MessageKind::Notice)));
                 return Some(format!("message of {other}"));
@@ -140,7 +140,7 @@ impl MessagesReader {
     }
 
     /// A prompt, the results of calls, or both.
-    fn asked(&mut self, spoken: &Spoken<'_>, out: &mut Vec<Item>) {
+    fn read_user(&mut self, spoken: &Spoken<'_>, out: &mut Vec<Item>) {
         let (mut matched, mut lost) = (false, false);
         for block in contents(spoken.json.get("content")).filter(|block| block.is_object()) {
             if let Some((id, result)) = result_of(block) {
@@ -174,7 +174,7 @@ impl MessagesReader {
         out.push(Item::Message(self.row(spoken, Role::User, kind)));
     }
 
-    fn answered(&mut self, spoken: &Spoken<'_>, out: &mut Vec<Item>) {
+    fn read_assistant(&mut self, spoken: &Spoken<'_>, out: &mut Vec<Item>) {
         if is_error(spoken.json) {
             out.push(Item::Message(self.row(spoken, Role::System, MessageKind::Notice)));
             return;

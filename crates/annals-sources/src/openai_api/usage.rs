@@ -14,8 +14,8 @@ pub struct UsageLedger {
 
 /// A response whose tokens were counted.
 struct CountedResponse {
-    place: u64,
-    /// CountedResponse from the response itself, not from a log, which has no cached tokens.
+    offset: u64,
+    /// Counted from the response itself, not from a log, which has no cached tokens.
     exactly: bool,
     with_cost: bool,
 }
@@ -25,7 +25,7 @@ impl UsageLedger {
     pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
         let with_cost = cost.is_some();
         let Some(counted) = self.counted.get_mut(&usage.key) else {
-            self.counted.insert(usage.key, CountedResponse { place: usage.span.offset, exactly, with_cost });
+            self.counted.insert(usage.key, CountedResponse { offset: usage.span.offset, exactly, with_cost });
             self.reported_cost += cost.unwrap_or(0.0);
             return Some(usage);
         };
@@ -37,7 +37,7 @@ impl UsageLedger {
             return None;
         }
         counted.exactly = true;
-        (usage.span.offset, usage.again) = (counted.place, true);
+        (usage.span.offset, usage.again) = (counted.offset, true);
         Some(usage)
     }
 

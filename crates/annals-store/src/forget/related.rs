@@ -131,8 +131,13 @@ impl Store {
              union
              select record.file, record.byte_offset, 0, 0 from tool_call
              join session on session.id = tool_call.session
-             join record on record.instance = session.instance and record.key = tool_call.full_output
-             where tool_call.session in (select value from json_each($1)) and tool_call.full_output is not null"
+             join record on record.instance = session.instance
+                  and record.stream || '/' || record.key = tool_call.full_output
+             where tool_call.session in (select value from json_each($1)) and tool_call.full_output is not null
+             and not exists (select 1 from tool_call other join session owner on owner.id = other.session
+                             where other.full_output = tool_call.full_output
+                             and owner.instance = session.instance
+                             and other.session not in (select value from json_each($1)))"
         ))?;
         let rows = statement.query_map(params![serde_json::to_string(sessions)?], related_line)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 mod copies;
+mod dependents;
 pub(crate) mod digest;
 mod live;
 mod projects;
@@ -141,6 +142,11 @@ impl Writer<'_> {
             self.write_segment(file, version, segment)?;
         }
         self.cut_segments(file, version, batch.size)?;
+        if let Some((stream, key)) = &batch.described_by
+            && batch.new_bytes > 0
+        {
+            self.mark_record(batch.instance, stream, key)?;
+        }
         for capture in &batch.captures {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into capture (file, hash) values ($1, $2) on conflict (file, hash) do nothing"

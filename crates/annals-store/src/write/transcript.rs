@@ -266,7 +266,11 @@ impl Writer<'_> {
             result.full,
             self.commit,
         ])?;
-        Ok(())
+        drop(statement);
+        match &result.full {
+            Some(full) => self.mark_full_output(instance, full),
+            None => Ok(()),
+        }
     }
 
     fn write_usage(&mut self, instance: InstanceId, file: FileId, usage: &Usage) -> Result<()> {
@@ -442,7 +446,12 @@ impl Writer<'_> {
             self.now.micros(),
             self.commit,
         ])?;
-        Ok(())
+        drop(statement);
+        // Full outputs are whole files.
+        match document.span.offset {
+            0 => self.mark_calls_with_output(instance, &document.stream, &document.key),
+            _ => Ok(()),
+        }
     }
 
     fn end_record(&mut self, instance: InstanceId, stream: &str, key: &str, at: Option<Time>) -> Result<()> {

@@ -337,7 +337,7 @@ pub fn bytes_of(value: &Value) -> Vec<u8> {
 /// Files of an export by name.
 pub type Export = Vec<(String, Vec<u8>)>;
 
-pub fn conversations(generation: Generation, talks: &[Conversation]) -> Value {
+pub fn list_of(generation: Generation, talks: &[Conversation]) -> Value {
     talks.iter().map(|talk| talk.json(generation)).collect()
 }
 
@@ -360,14 +360,14 @@ pub fn export(generation: Generation, talks: &[Conversation]) -> Export {
     );
     files.push(("chat.html".into(), b"<html>the same once more</html>".to_vec()));
     if generation != Generation::Third {
-        files.push(("conversations.json".into(), bytes_of(&conversations(generation, talks))));
+        files.push(("conversations.json".into(), bytes_of(&list_of(generation, talks))));
         files.push(("file-PhotoOfTheGears000001-gears.png".into(), b"\x89PNG picture of gears".to_vec()));
         return files;
     }
     let mut shards = Vec::new();
     for (number, talk) in talks.iter().enumerate() {
         let name = format!("conversations-{number:03}.json");
-        files.push((name.clone(), bytes_of(&conversations(generation, std::slice::from_ref(talk)))));
+        files.push((name.clone(), bytes_of(&list_of(generation, std::slice::from_ref(talk)))));
         shards.push(name);
     }
     let listed: Vec<Value> = shards.iter().map(|name| json!({"path": name, "size_bytes": 1})).collect();

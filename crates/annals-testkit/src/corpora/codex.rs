@@ -15,7 +15,7 @@ const KEPT_END: u64 = 32 << 10; // the client keeps this much of both ends of a 
 // in legacy files only, `I` completed item in paginated files only, `R` response item with metadata after `^`.
 // Indented lines continue it, `$name` is a value, and `~` encloses what legacy files lack.
 const META: &str = r#"
-M "session_meta","payload":{~"session_id":"$thread",~"id":"$thread","timestamp":"$begunZ","cwd":"$cwd",
+M "session_meta","payload":{~"session_id":"$thread",~"id":"$thread","timestamp":"$startedZ","cwd":"$cwd",
     "originator":"codex-tui","cli_version":"$version","source":"cli",~"thread_source":"user",~
     "model_provider":"openai","base_instructions":{"text":"$text"},~"history_mode":"paginated",
     "context_window":{"window_id":"$thread"},~"git":{"commit_hash":"$fresh","branch":"main"}"#;
@@ -276,8 +276,8 @@ fn escaped(text: &str) -> String {
 }
 
 impl Session {
-    fn save(&self, home: &Path, begun: u64) -> io::Result<()> {
-        let local = timestamp(begun + LOCAL_TIME_AHEAD);
+    fn save(&self, home: &Path, started: u64) -> io::Result<()> {
+        let local = timestamp(started + LOCAL_TIME_AHEAD);
         let folder = home.join("sessions").join(local[..10].replace('-', "/"));
         fs::create_dir_all(&folder)?;
         let path = folder.join(format!("rollout-{}-{}.jsonl", local[..19].replace(':', "-"), self.thread));
@@ -312,7 +312,7 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
         // The client ships its instructions, so all sessions start with the same ones.
         let text = projects[0].text(&mut Random(plan.seed), PROSE, (target / 4).min(15_000));
         let version = if session.paginated { "0.166.0" } else { "0.135.0" };
-        play!(session, [META], begun: timestamp(now), version: version, text: text);
+        play!(session, [META], started: timestamp(now), version: version, text: text);
         session.turns();
         session.save(home, now)?;
         let (thread, prompt) = (&session.thread, &session.prompt);
@@ -344,7 +344,7 @@ pub fn write_long_session(home: &Path, seed: u64, messages: usize) -> io::Result
         ..Session::default()
     };
     let text = session.prose(1_000, 3);
-    play!(session, [META], begun: timestamp(now), version: "0.166.0", text: text);
+    play!(session, [META], started: timestamp(now), version: "0.166.0", text: text);
     for _ in 0..messages.div_ceil(2) {
         session.turns();
     }
@@ -374,7 +374,7 @@ pub fn write_session_of(home: &Path, seed: u64, steps: &[Step<'_>], around: u64)
         ..Session::default()
     };
     let text = session.prose(100, 3);
-    play!(session, [META], begun: timestamp(now), version: "0.166.0", text: text);
+    play!(session, [META], started: timestamp(now), version: "0.166.0", text: text);
     for part in 0..2 {
         if around > 0 {
             session.target = session.out.len() as u64 + around;

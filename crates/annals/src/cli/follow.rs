@@ -131,7 +131,7 @@ fn states(files: &[PathBuf]) -> Vec<Option<(u64, Option<SystemTime>)>> {
 /// Captures what is new. If another process is writing, such as `annals serve`, it does the same.
 fn capture(context: &Context, source: Option<&'static dyn Source>) -> Result<()> {
     let Some(source) = source else { return Ok(()) };
-    let Ok(_lock) = Lock::take(&context.config.home, "show") else { return Ok(()) };
+    let Ok(_lock) = Lock::take(&context.config.data_dir, "show") else { return Ok(()) };
     let options = SyncOptions { sources: vec![source], opportunistic: true, ..SyncOptions::default() };
     sync(&options, &Declared(&context.config).environment(), &mut Nobody)?;
     Ok(())

@@ -42,7 +42,7 @@ pub fn collect(
             continue;
         }
         let config = context.config.clone();
-        let _lock = Lock::take(&config.home, "sync")?;
+        let _lock = Lock::take(&config.data_dir, "sync")?;
         let options = match live_options(&config, source, arguments) {
             Ok(options) => options,
             Err(error) => {
@@ -87,7 +87,7 @@ pub fn live_options(
     })?;
     let setup = BrowserSetup {
         program,
-        profile: profile_of(&config.home, source.manifest().source),
+        profile: profile_of(&config.data_dir, source.manifest().source),
         visible: !arguments.headless && !browser.headless,
         arguments: browser.arguments,
     };

@@ -10,12 +10,13 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::prelude::*;
 
-/// Starts the log of this process. `filter` is the value of `ANNALS_LOG`: a level, or levels by module
+/// Starts the log of this process. `filter` is the setting `log`: a level, or levels by module
 /// (`warn,annals::serve=debug`).
 pub fn start(filter: Option<&str>, verbose: bool) -> Result<()> {
     let default = if verbose { "info" } else { "warn" };
-    let targets: Targets = filter.unwrap_or(default).parse().map_err(|error| {
-        Error::bad_request(format!("ANNALS_LOG: {error}"))
+    let filter = filter.unwrap_or(default);
+    let targets: Targets = filter.parse().map_err(|error| {
+        Error::bad_request(format!("cannot log {filter:?}: {error}"))
             .hint("ANNALS_LOG=debug, or ANNALS_LOG=warn,annals::serve=debug")
     })?;
     let mut key = [0; 32];

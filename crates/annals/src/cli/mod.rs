@@ -262,10 +262,10 @@ impl Context {
     /// The archive to read, or none if nothing was captured yet. Nothing is written to it, unless it is of an older
     /// version.
     pub fn archive(&self) -> Result<Option<Store>> {
-        if !self.config.home.join("annals.db").is_file() {
+        if !self.config.data_dir.join("annals.db").is_file() {
             return Ok(None);
         }
-        match Store::open_to_read(&self.config.home)? {
+        match Store::open_to_read(&self.config.data_dir)? {
             Some(store) => Ok(Some(store)),
             None => self.archive_or_new().map(Some).map_err(|error| {
                 Error::new(format!(
@@ -285,7 +285,7 @@ impl Context {
     /// The archive to write; created if it does not exist.
     pub fn archive_or_new(&self) -> Result<Store> {
         let mut bar = ui::progress::StepBar::new(self.quiet, "Migrating the archive");
-        Ok(Store::open_watched(&self.config.home, &mut |done, all| bar.set(done, all))?)
+        Ok(Store::open_watched(&self.config.data_dir, &mut |done, all| bar.set(done, all))?)
     }
 
     /// Whether secrets are shown as they are.
@@ -305,7 +305,7 @@ impl Context {
     /// The same settings for a thread that prints while the verb runs; each flushes what it printed.
     pub fn for_thread(&self) -> Context {
         let mut output = Output::new();
-        output.settle(self.config.colour, self.config.columns);
+        output.configure(self.config.colour, self.config.columns);
         let Context { json, quiet, verbose, reveal, .. } = *self;
         Context { config: Arc::clone(&self.config), output, json, quiet, verbose, reveal }
     }
@@ -343,7 +343,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    output.settle(config.colour, config.columns);
+    output.configure(config.colour, config.columns);
     if !common.no_pager && arguments.verb.as_ref().is_some_and(Verb::is_paged) {
         output.page(config.pager.clone());
     }
@@ -428,7 +428,7 @@ fn end(outcome: Result<Outcome>, context: &mut Context) -> ExitCode {
 
 /// Names the archive, and masks secrets: paths may contain anything.
 fn describe(mut error: Error, config: &Config) -> Error {
-    let what = error.what_of_archive(&config.home.join("annals.db"));
+    let what = error.what_of_archive(&config.data_dir.join("annals.db"));
     error.what = Door::masking_alone().show(&what).to_string();
     error
 }

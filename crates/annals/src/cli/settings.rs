@@ -23,7 +23,13 @@ impl Declared<'_> {
     pub fn environment(&self) -> Environment<'_> {
         let Declared(config) = *self;
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        Environment { home: &config.home, machine: config.machine.clone(), settings: self, threads, now }
+        Environment {
+            data_dir: &config.data_dir,
+            machine: config.machine.clone(),
+            settings: self,
+            threads,
+            now,
+        }
     }
 }
 

@@ -13,17 +13,17 @@ const LISTED: usize = 20;
 
 /// Remembers that nothing could be captured. A failure continues the one before it.
 pub fn note_failure(environment: &Environment<'_>, error: &Error) -> CaptureFailure {
-    let before = remembered_failure(environment.home);
+    let before = remembered_failure(environment.data_dir);
     let since = before.as_ref().map_or_else(environment.now, |before| before.since);
     // What cannot even be listed is not captured either.
     let mut files = uncaptured_files(environment).unwrap_or_default();
     let file_count = files.len() as u64;
     files.truncate(LISTED);
-    let what = error.what_of_archive(&environment.home.join("annals.db"));
+    let what = error.what_of_archive(&environment.data_dir.join("annals.db"));
     let failure = CaptureFailure { since, what, hint: error.hint.clone(), files, file_count };
     // Where nothing can be written at all, the server that reports it has it in memory.
     if before.as_ref() != Some(&failure)
-        && let Err(error) = remember_failure(environment.home, &failure)
+        && let Err(error) = remember_failure(environment.data_dir, &failure)
     {
         tracing::debug!("cannot remember the failure: {error}");
     }
@@ -32,7 +32,7 @@ pub fn note_failure(environment: &Environment<'_>, error: &Error) -> CaptureFail
 
 /// A capture succeeded: whatever failed before is over.
 pub fn note_success(environment: &Environment<'_>) {
-    match forget_failure(environment.home) {
+    match forget_failure(environment.data_dir) {
         Ok(_) => {}
         Err(error) => tracing::warn!("cannot forget the failure before: {error}"),
     }
@@ -41,7 +41,7 @@ pub fn note_success(environment: &Environment<'_>) {
 /// Files that are on disk and are not in the archive as they are now, in the order of their paths.
 fn uncaptured_files(environment: &Environment<'_>) -> Result<Vec<String>> {
     // An archive that cannot be read has nothing.
-    let store = Store::open_to_read(environment.home).ok().flatten();
+    let store = Store::open_to_read(environment.data_dir).ok().flatten();
     let mut files = Vec::new();
     for source in registry() {
         let homes = survey_homes(*source, environment.settings);

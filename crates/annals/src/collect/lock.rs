@@ -14,14 +14,14 @@ pub struct Lock {
 
 impl Lock {
     /// Whether another process holds it now.
-    pub fn is_held(home: &Path) -> bool {
-        let file = File::open(home.join("annals.lock"));
+    pub fn is_held(data_dir: &Path) -> bool {
+        let file = File::open(data_dir.join("annals.lock"));
         file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    pub fn take(home: &Path, command: &str) -> Result<Lock> {
-        make_private_folder(home)?;
-        let path = home.join("annals.lock");
+    pub fn take(data_dir: &Path, command: &str) -> Result<Lock> {
+        make_private_folder(data_dir)?;
+        let path = data_dir.join("annals.lock");
         let cannot_write = |error: std::io::Error| {
             Error::new(format!("cannot write {}: {error}", path.display()))
                 .hint("free up space, or use an archive in a writable directory with --home DIR; reading works as it is")
@@ -45,7 +45,7 @@ impl Lock {
         file.rewind()?;
         file.write_all(holder.as_bytes()).map_err(cannot_write)?;
         file.set_len(holder.len() as u64).map_err(cannot_write)?;
-        if let Err(error) = reserve_failure(home) {
+        if let Err(error) = reserve_failure(data_dir) {
             tracing::debug!("no room to remember a failure: {error}");
         }
         Ok(Lock { _file: file })
@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn the_second_collector_learns_who_holds_the_lock() {
-        let home = tempfile::tempdir().unwrap();
-        let first = Lock::take(home.path(), "sync").unwrap();
-        let Err(refused) = Lock::take(home.path(), "sync") else { panic!("two locks") };
+        let data_dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(data_dir.path(), "sync").unwrap();
+        let Err(refused) = Lock::take(data_dir.path(), "sync") else { panic!("two locks") };
         assert!(
             refused.what.contains("annals sync") && refused.what.contains(&std::process::id().to_string())
         );
         drop(first);
-        assert!(Lock::take(home.path(), "sync").is_ok());
+        assert!(Lock::take(data_dir.path(), "sync").is_ok());
     }
 }

@@ -28,7 +28,8 @@ pub struct SyncOptions {
 
 /// Where the run takes place.
 pub struct Environment<'a> {
-    pub home: &'a Path,
+    /// The archive's folder.
+    pub data_dir: &'a Path,
     pub machine: String,
     pub settings: &'a dyn Settings,
     pub threads: usize,

@@ -23,19 +23,19 @@ pub struct Rebuilt {
 
 /// Rebuilds in one transaction: readers see the old rows until it ends, and still do if it is cut off. The caller holds
 /// the lock. If the tables of the archive are damaged, they are written again first.
-pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
-    if Store::open(home)?.check_integrity().is_ok_and(|broken| broken.is_empty()) {
-        rebuild_intact(home, now, progress)
+pub fn rebuild(data_dir: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
+    if Store::open(data_dir)?.check_integrity().is_ok_and(|broken| broken.is_empty()) {
+        rebuild_intact(data_dir, now, progress)
     } else {
-        salvage(home)?;
-        rebuild_intact(home, now, progress)
+        salvage(data_dir)?;
+        rebuild_intact(data_dir, now, progress)
     }
 }
 
 /// The same for an archive that SQLite finds intact.
-pub fn rebuild_intact(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
-    let mut store = Store::open(home)?;
-    let source_of_bytes = Store::open(home)?;
+pub fn rebuild_intact(data_dir: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
+    let mut store = Store::open(data_dir)?;
+    let source_of_bytes = Store::open(data_dir)?;
     let mut writer = store.writer(now)?;
     let done = rebuild_rows(&mut writer, &source_of_bytes, now, progress)?;
     writer.commit()?;
@@ -44,9 +44,9 @@ pub fn rebuild_intact(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> 
 }
 
 /// Compares all rows with those of a rebuild, which is undone. Returns what differs. The caller holds the lock.
-pub fn compare_rows(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Vec<String>> {
-    let mut store = Store::open(home)?;
-    let source_of_bytes = Store::open(home)?;
+pub fn compare_rows(data_dir: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Vec<String>> {
+    let mut store = Store::open(data_dir)?;
+    let source_of_bytes = Store::open(data_dir)?;
     let mut writer = store.writer(now)?;
     let before = writer.digest_rows()?;
     rebuild_rows(&mut writer, &source_of_bytes, now, progress)?;

@@ -51,10 +51,10 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
         if dry_run {
             return Ok(report);
         }
-        report.damaged_file = Some(salvage(environment.home)?.damaged_file);
-        rebuild_intact(environment.home, (environment.now)(), &mut |_| {})?;
+        report.damaged_file = Some(salvage(environment.data_dir)?.damaged_file);
+        rebuild_intact(environment.data_dir, (environment.now)(), &mut |_| {})?;
     }
-    let store = Store::open(environment.home)?;
+    let store = Store::open(environment.data_dir)?;
     let damaged = store.damaged_versions()?;
     let mut sources = Vec::new();
     for version in &damaged {
@@ -69,9 +69,9 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
         // Files that are lost with their names are captured again.
         sync(&everything(), environment, &mut Nobody)?;
     }
-    report.rows = compare_rows(environment.home, (environment.now)(), &mut |_| {})?;
+    report.rows = compare_rows(environment.data_dir, (environment.now)(), &mut |_| {})?;
     if !dry_run && !report.rows.is_empty() {
-        rebuild_intact(environment.home, (environment.now)(), &mut |_| {})?;
+        rebuild_intact(environment.data_dir, (environment.now)(), &mut |_| {})?;
     }
     let left = if dry_run { Vec::new() } else { store.damaged_versions()? };
     let versions = damaged.into_iter().zip(sources).map(|(version, source)| {
@@ -94,11 +94,11 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
 
 /// What is wrong with the tables themselves.
 fn broken_tables(environment: &Environment<'_>) -> Vec<String> {
-    let path = environment.home.join("annals.db");
+    let path = environment.data_dir.join("annals.db");
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0) {
         return vec!["the file is empty".to_owned()];
     }
-    let checked = Store::open(environment.home).and_then(|store| store.check_integrity());
+    let checked = Store::open(environment.data_dir).and_then(|store| store.check_integrity());
     checked.unwrap_or_else(|error| vec![error.to_string()])
 }
 
@@ -131,8 +131,8 @@ fn recapture(store: &Store, environment: &Environment<'_>, damaged: &[DamagedVer
 }
 
 fn heal_from_versions(environment: &Environment<'_>, damaged: &[DamagedVersion]) -> Result<()> {
-    let mut store = Store::open(environment.home)?;
-    let reader = Store::open(environment.home)?;
+    let mut store = Store::open(environment.data_dir)?;
+    let reader = Store::open(environment.data_dir)?;
     let mut writer = store.writer((environment.now)())?;
     let mut packer = Packer::new()?;
     for version in damaged {

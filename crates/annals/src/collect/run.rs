@@ -10,11 +10,11 @@ pub fn open(
     environment: &Environment<'_>,
     sources: impl IntoIterator<Item = &'static dyn Source>,
 ) -> Result<Store> {
-    let mut store = Store::open(environment.home)?;
+    let mut store = Store::open(environment.data_dir)?;
     let now = (environment.now)();
     if store.has_unfinished_forgetting(now)? {
-        super::forget::finish(environment.home, now)?;
-        store = Store::open(environment.home)?;
+        super::forget::finish(environment.data_dir, now)?;
+        store = Store::open(environment.data_dir)?;
     }
     let mut is_behind = false;
     for source in sources {
@@ -22,7 +22,7 @@ pub fn open(
         is_behind |= store.needs_rebuild(manifest.source, manifest.reader_version)?;
     }
     if is_behind {
-        super::rebuild(environment.home, now, &mut |_| {})?;
+        super::rebuild(environment.data_dir, now, &mut |_| {})?;
     }
     Ok(store)
 }

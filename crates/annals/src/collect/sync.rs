@@ -16,7 +16,8 @@ use super::ingest::capture::{CaptureOutcome, CaptureReport, Capturer};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
 use annals_core::{
-    Database, FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Time,
+    Database, FailureKind, FileId, GapStream, InstanceId, LineStatus, Result, Scope, SourceStatus, Stream,
+    Time,
 };
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, SURVEY, Store, Writer};
@@ -288,7 +289,7 @@ fn visit(
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
     for pattern in &survey.unmatched {
-        report.warnings.push(format!("{pattern}: no project matches this pattern of the settings"));
+        report.warnings.push(format!("no project matches the pattern {pattern} of the settings"));
     }
     for path in &survey.outside {
         report.warnings.push(format!("{path}: link to outside of the home not followed"));
@@ -320,7 +321,7 @@ fn capture_all(
     let forgotten = Arc::new(store.forgotten()?);
     let mut capturers = Vec::new();
     for _ in 0..threads {
-        let store = Store::open(environment.home)?;
+        let store = Store::open(environment.data_dir)?;
         capturers.push(Capturer::new(store, scope.verifies, Arc::clone(&forgotten))?);
     }
     let jobs = Mutex::new(jobs);
@@ -441,7 +442,7 @@ fn finish_visit(
     report: &mut SourceReport,
 ) -> Result<bool> {
     let now = (environment.now)();
-    let scratch = environment.home.join("scratch");
+    let scratch = environment.data_dir.join("scratch");
     let gaps = store.open_gaps(visit.instance, GapStream::Folders)?;
     let home = CapturedHome {
         instance: visit.instance,
@@ -453,7 +454,7 @@ fn finish_visit(
     };
     let documents = match home.has_documents() {
         true => {
-            let archived = Store::open(environment.home)?;
+            let archived = Store::open(environment.data_dir)?;
             let mut count_written = |batch: &Batch| count(&mut report.totals, batch);
             HomeDocuments::read(store, &archived, home, now, &mut count_written)?
         }
@@ -496,6 +497,12 @@ fn finish_visit(
     }
     writer.mark_gone(&visit.gone, now)?;
     finish_sessions(&mut writer, visit, &gone, now)?;
+    let names_projects = |stream: &&Stream| stream.fields.iter().any(|field| field.name == "project_path");
+    let streams = visit.source.manifest().streams.iter().filter(names_projects);
+    let streams: Vec<&str> = streams.map(|stream| stream.name).collect();
+    if !streams.is_empty() && !idle {
+        writer.mark_records_of_projects(visit.instance, &streams)?;
+    }
     writer.commit()?;
     Ok(!idle)
 }

@@ -29,10 +29,13 @@ fn clock_shift() -> i64 {
 }
 
 /// Settings that belong to no source. Sources declare theirs in their manifests.
-const OWN: [&Variable; 8] = [
+const OWN: [&Variable; 11] = [
     &HOME,
     &LISTEN,
     &PROJECTS,
+    &LOG,
+    &MACHINE,
+    &PAGER,
     &BROWSER,
     &BROWSER_ARGUMENTS,
     &BROWSER_HEADLESS,
@@ -60,6 +63,27 @@ static PROJECTS: Variable = Variable {
     what: "also archive instructions, skills and rules of the repositories that sessions ran in",
     default: "yes",
     kind: ValueKind::Boolean,
+};
+static LOG: Variable = Variable {
+    name: "ANNALS_LOG",
+    config_key: "log",
+    what: "events on stderr: a level, or levels by module (warn,annals::serve=debug)",
+    default: "",
+    kind: ValueKind::Text,
+};
+static MACHINE: Variable = Variable {
+    name: "ANNALS_MACHINE",
+    config_key: "machine",
+    what: "name of this machine, for the homes on it",
+    default: "",
+    kind: ValueKind::Text,
+};
+static PAGER: Variable = Variable {
+    name: "ANNALS_PAGER",
+    config_key: "pager",
+    what: "program that long answers open in on a terminal; cat for none",
+    default: "",
+    kind: ValueKind::Text,
 };
 static BROWSER: Variable = Variable {
     name: "ANNALS_BROWSER",
@@ -104,7 +128,7 @@ const FILE_VARIABLE: &str = "ANNALS_CONFIG";
 /// All settings, with their values and origins.
 pub struct Config {
     /// The archive's folder.
-    pub home: PathBuf,
+    pub data_dir: PathBuf,
     pub user_home: Option<PathBuf>,
     pub machine: String,
     pub colour: Colour,
@@ -114,7 +138,7 @@ pub struct Config {
     pub pager: Option<PagerSettings>,
     /// The terminal can only print: `TERM=dumb`.
     pub is_dumb: bool,
-    /// What the log shows: `ANNALS_LOG`.
+    /// What the log shows.
     pub log: Option<String>,
     settings: Vec<Setting>,
 }
@@ -176,18 +200,21 @@ impl Config {
             settings.push(resolve(declared, variable(declared.name), entry, user_home.as_deref())?);
         }
         let mut config = Config {
-            home: PathBuf::new(),
+            data_dir: PathBuf::new(),
             user_home,
-            machine: variable("ANNALS_MACHINE").unwrap_or_else(machine_name),
+            machine: String::new(),
             colour: colour(),
             columns: variable("COLUMNS")
                 .and_then(|columns| columns.parse().ok())
                 .filter(|columns| *columns > 0),
-            pager: pager(),
+            pager: None,
             is_dumb: variable("TERM").is_none_or(|term| term == "dumb"),
-            log: variable("ANNALS_LOG"),
+            log: None,
             settings,
         };
+        config.machine = config.text(MACHINE.name).map_or_else(machine_name, str::to_owned);
+        config.pager = pager(config.text(PAGER.name));
+        config.log = config.text(LOG.name).map(str::to_owned);
         if let Some(flag) = &home_flag {
             let home = config.settings.iter_mut().filter(|setting| setting.variable.name == HOME.name);
             for setting in home {
@@ -196,7 +223,7 @@ impl Config {
             }
         }
         let given = home_flag.or_else(|| config.text(HOME.name).map(PathBuf::from));
-        config.home = given.or_else(|| default_home(config.user_home.as_deref())).ok_or_else(|| {
+        config.data_dir = given.or_else(|| default_home(config.user_home.as_deref())).ok_or_else(|| {
             Error::new("no folder for the archive: HOME is not set").hint("name a folder with --home DIR")
         })?;
         Ok(config)
@@ -206,7 +233,11 @@ impl Config {
     pub fn settings(&self) -> Vec<Setting> {
         let with_default = |setting: &Setting| {
             let value = setting.value.clone().or_else(|| match setting.variable.name {
-                name if name == HOME.name => Some(path_value(&self.home)),
+                name if name == HOME.name => Some(path_value(&self.data_dir)),
+                name if name == MACHINE.name => Some(SettingValue::Text(self.machine.clone())),
+                name if name == PAGER.name => {
+                    self.pager.as_ref().map(|pager| SettingValue::Text(pager.command.clone()))
+                }
                 name if name == BROWSER.name => installed_browser().as_deref().map(path_value),
                 _ => default_value(setting.variable).map(|value| value.expand(self.user_home.as_deref())),
             });
@@ -217,7 +248,7 @@ impl Config {
 
     /// Whether the archive is where it is without any setting.
     pub fn is_default_home(&self) -> bool {
-        default_home(self.user_home.as_deref()).as_ref() == Some(&self.home)
+        default_home(self.user_home.as_deref()).as_ref() == Some(&self.data_dir)
     }
 
     /// Where the server listens.
@@ -337,10 +368,11 @@ fn colour() -> Colour {
     }
 }
 
-/// `ANNALS_PAGER`, `PAGER`, or `less`; none if it is set to nothing or to `cat`.
-fn pager() -> Option<PagerSettings> {
+/// The setting, `PAGER`, or `less`; none if `ANNALS_PAGER` is empty, or it is set to nothing or to `cat`.
+fn pager(setting: Option<&str>) -> Option<PagerSettings> {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-    let named = ["ANNALS_PAGER", "PAGER"].iter().find_map(|name| std::env::var(name).ok());
+    let exact = |name: &str| std::env::var(name).ok();
+    let named = exact(PAGER.name).or_else(|| setting.map(str::to_owned)).or_else(|| exact("PAGER"));
     let command =
         named.or_else(|| installed(&["less", "more"]).map(|path| path.to_string_lossy().into_owned()))?;
     let has_options = variable("LESS").is_some();

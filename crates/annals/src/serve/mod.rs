@@ -44,8 +44,8 @@ pub type Log = fn(&str);
 
 /// Settings of the server.
 pub struct Setup {
-    /// The data directory.
-    pub home: PathBuf,
+    /// The archive's folder.
+    pub data_dir: PathBuf,
     pub listen: SocketAddr,
     /// Further allowed host names.
     pub hosts: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Address {
 
 /// Reads the archive for one request at a time on each handle.
 struct Reading {
-    home: PathBuf,
+    data_dir: PathBuf,
     readers: Mutex<Vec<Store>>,
     door: Door,
     freshness: Arc<Freshness>,
@@ -79,10 +79,15 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(home: PathBuf, archive: Store, freshness: Arc<Freshness>, now: fn() -> Time) -> Result<Reading> {
+    fn new(
+        data_dir: PathBuf,
+        archive: Store,
+        freshness: Arc<Freshness>,
+        now: fn() -> Time,
+    ) -> Result<Reading> {
         let turns = (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS);
         Ok(Reading {
-            home,
+            data_dir,
             door: Door::masking(&archive)?,
             readers: Mutex::new(vec![archive]),
             freshness,
@@ -92,20 +97,20 @@ impl Reading {
     }
 
     /// For a program that only reads. The archive is created, and migrated, if it can be.
-    fn of_archive(home: &Path, refresh: Option<Refresh>, now: fn() -> Time) -> Result<Reading> {
-        let archive = match Store::open(home) {
-            Ok(_) => Store::open_reader(home)?,
+    fn of_archive(data_dir: &Path, refresh: Option<Refresh>, now: fn() -> Time) -> Result<Reading> {
+        let archive = match Store::open(data_dir) {
+            Ok(_) => Store::open_reader(data_dir)?,
             // On a read-only or full disk.
-            Err(error) => Store::open_to_read(home)?.ok_or(error)?,
+            Err(error) => Store::open_to_read(data_dir)?.ok_or(error)?,
         };
         let freshness = Freshness::new(refresh, Vec::new(), Arc::new(Events::new()), now);
-        Reading::new(home.to_owned(), archive, Arc::new(freshness), now)
+        Reading::new(data_dir.to_owned(), archive, Arc::new(freshness), now)
     }
 
     /// A handle for one request; returned with `give_back`.
     fn reader(&self) -> Result<Store> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
+        Ok(idle.map_or_else(|| Store::open_reader(&self.data_dir), Ok)?)
     }
 
     /// The archive as visible to a scope.
@@ -208,14 +213,14 @@ struct Doors {
 }
 
 impl Doors {
-    fn open(home: &Path, now: Time) -> Result<Doors> {
-        let written = Store::open(home).map_err(Error::from).and_then(|store| {
+    fn open(data_dir: &Path, now: Time) -> Result<Doors> {
+        let written = Store::open(data_dir).map_err(Error::from).and_then(|store| {
             let token_key = TokenKey::of(&store)?;
             Doors::of(store, local_token, token_key, now)
         });
         written.or_else(|error| {
             // On a read-only or full disk.
-            let Ok(Some(archive)) = Store::open_to_read(home) else { return Err(error) };
+            let Ok(Some(archive)) = Store::open_to_read(data_dir) else { return Err(error) };
             let token = local_token(&archive)?;
             let token_key = TokenKey::of(&archive)?;
             let doors = Doors::of(Store::in_memory()?, |_| Ok(token), token_key, now)?;
@@ -237,8 +242,8 @@ impl Doors {
 
 /// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
-    let Doors { store, in_memory, token, token_key, links } = Doors::open(&setup.home, (setup.now)())?;
-    let archive = Store::open_reader(&setup.home)?;
+    let Doors { store, in_memory, token, token_key, links } = Doors::open(&setup.data_dir, (setup.now)())?;
+    let archive = Store::open_reader(&setup.data_dir)?;
     if !setup.listen.ip().is_loopback() && !archive.has_members()? {
         return Err(Error::new(format!(
             "refusing to listen on {}: other machines can reach it and there are no members",
@@ -249,7 +254,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
     let events = Arc::new(Events::new());
     let freshness = Arc::new(Freshness::new(setup.refresh, setup.disk, events.clone(), setup.now));
     let app = Arc::new(App {
-        reading: Arc::new(Reading::new(setup.home, archive, freshness.clone(), setup.now)?),
+        reading: Arc::new(Reading::new(setup.data_dir, archive, freshness.clone(), setup.now)?),
         port: OnceLock::new(),
         token_key,
         writer: Mutex::new(store),

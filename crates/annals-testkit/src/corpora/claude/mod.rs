@@ -49,7 +49,7 @@ struct Session {
     form: usize,
     images: bool,
     tracks: bool,
-    begun: u64,
+    started: u64,
     now: u64,
     agents_done: u64,
     id: String,
@@ -63,7 +63,7 @@ struct Session {
     reference: String,
     turn: u64,
     spent: u64,
-    usage: [String; 2], // of the answer that has begun, and of the finished one
+    usage: [String; 2], // of the answer that has started, and of the finished one
     unsent: Vec<(&'static str, String)>, // who says what in the messages that the next request adds
     agents_to_start: u64,
     agents: Vec<Agent>,
@@ -151,9 +151,9 @@ impl Session {
             "reference" => *out += &self.reference,
             "tracked" => *out += &self.tracked,
             "turn" => put!(out, "{}", self.turn),
-            "begun" => put!(out, "{}", self.begun),
+            "started" => put!(out, "{}", self.started),
             "spent" => put!(out, "{}", self.spent),
-            "took" => put!(out, "{}", self.now - self.begun),
+            "took" => put!(out, "{}", self.now - self.started),
             "number" => put!(out, "{}", self.random.below(2_000)),
             "fresh" => *out += &self.random.uuid4(),
             "hash" => *out += &self.random.hash(),
@@ -384,7 +384,7 @@ pub fn write_claude_home(home: &Path, plan: &Plan) -> io::Result<Written> {
             images: index % 28 == 7,
             tracks: index % 7 == 2,
             agents_to_start: if index % 10 == 3 { 2 } else { 0 },
-            begun: now,
+            started: now,
             now,
             ..Session::default()
         };
@@ -449,7 +449,7 @@ pub fn append_rows(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
         agent: if is_agent { last(r#""agentId":""#)? } else { String::new() },
         form: VERSIONS.iter().position(|one| *one == version).unwrap_or_default(),
         parent: last(r#","uuid":""#)?,
-        begun: now,
+        started: now,
         now: now + 3_600_000,
         target: bytes,
         out: String::from(if whole == data.len() { "" } else { "\n" }),

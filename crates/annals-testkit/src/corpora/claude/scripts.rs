@@ -69,7 +69,7 @@ m1 "type":"ai-title","aiTitle":"$title","sessionId":"$session"
 m1 "type":"last-prompt","lastPrompt":"$asked","leafUuid":"$leaf","sessionId":"$session"
 m2 "type":"cost-state","sessionId":"$session","totalCostUSD":$index.$number,"totalAPIDuration":$took,
     "totalToolDuration":$number,"totalLinesAdded":$number,"totalLinesRemoved":$number,"totalDuration":$took,
-    "startTime":$begun,"modelUsage":{"$model":{"inputTokens":$number,"outputTokens":$spent,
+    "startTime":$started,"modelUsage":{"$model":{"inputTokens":$number,"outputTokens":$spent,
     "cacheReadInputTokens":$took,"cacheCreationInputTokens":$spent,"webSearchRequests":0,
     "costUSD":$index.$number}},"hasUnknownModelCost":false"#;
 pub const BOUNDARY: &str = r#"

@@ -157,7 +157,7 @@ impl Session {
             random: Random(self.random.next()),
             target: self.random.sized(15_000, 4).min(self.room() / 3),
             form: self.form,
-            begun: self.now,
+            started: self.now,
             now: self.now + 500,
             id: self.id.clone(),
             agent: name[..[8, 17][self.form.min(1)]].to_owned(),

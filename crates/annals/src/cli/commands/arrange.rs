@@ -74,7 +74,7 @@ pub struct NameArguments {
 
 #[derive(Args)]
 #[command(
-    after_help = "The text is Markdown, and replaces the note before it. Without a text, the note is printed. \
+    after_help = "The text is Markdown and replaces the previous note. Without a text, prints the current one. \
                   `annals search has:note` finds what has a note."
 )]
 pub struct NoteArguments {

@@ -104,7 +104,8 @@ fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
 }
 
 fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
-    for audit in audits {
+    let is_absent = |audit: &&Audit| audit.percent.is_none() && audit.files.gaps == 0;
+    for audit in audits.iter().filter(|audit| !is_absent(audit)) {
         let title = context.output.strong(audit.provider_label);
         let accounted = match audit.percent {
             Some(percent) => format!("{percent} % accounted for"),
@@ -212,6 +213,10 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
                 number(line.count)
             ))?;
         }
+    }
+    let absent: Vec<&str> = audits.iter().filter(is_absent).map(|audit| audit.provider_label).collect();
+    if !absent.is_empty() {
+        context.output.line(format!("Not found: {} (see `annals sources --all`)", absent.join(", ")))?;
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
             .hint(format!("annals connect {}", names.join("|"))));
     }
     let config = context.config.clone();
-    let _lock = Lock::take(&config.home, "connect")?;
+    let _lock = Lock::take(&config.data_dir, "connect")?;
     let settings = Declared(&config);
     let environment = settings.environment();
     if options.remove {

@@ -62,12 +62,12 @@ pub fn run(
         hidden: context.config.own_variables(),
         member: range.member.cloned(),
     };
-    let _lock = Lock::take(&context.config.home, "sync --connector")?;
+    let _lock = Lock::take(&context.config.data_dir, "sync --connector")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment();
     // The program can print anything: it passes the door like all text.
-    let door = context.door(&Store::open(&config.home)?)?;
+    let door = context.door(&Store::open(&config.data_dir)?)?;
     let shown = |text: &str| door.show(text).to_string();
     // A private key that spans several lines can only be masked as a whole.
     let mut held = String::new();

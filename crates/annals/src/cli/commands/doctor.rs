@@ -123,9 +123,9 @@ fn sample(store: &Store, door: &Door) -> Finding {
 
 /// Compares all rows with those that the archived files give.
 fn compare(context: &Context) -> Result<Vec<Finding>> {
-    let _lock = Lock::take(&context.config.home, "doctor")?;
+    let _lock = Lock::take(&context.config.data_dir, "doctor")?;
     let mut bar = Bar::new(context.quiet);
-    let differing = compare_rows(&context.config.home, now(), &mut |bytes| bar.advance(0, bytes));
+    let differing = compare_rows(&context.config.data_dir, now(), &mut |bytes| bar.advance(0, bytes));
     // Rows that cannot be read differ.
     let differing = differing.unwrap_or_else(|error| vec![error.what]);
     let door = Door::masking_alone();
@@ -169,7 +169,7 @@ fn new_kinds(view: &View<'_>) -> Result<Vec<Finding>> {
 
 #[cfg(unix)]
 fn free_space(context: &Context) -> Option<Finding> {
-    let home = context.config.home.ancestors().find(|folder| folder.is_dir())?;
+    let home = context.config.data_dir.ancestors().find(|folder| folder.is_dir())?;
     let disk = rustix::fs::statvfs(home).ok()?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     Some(Finding {

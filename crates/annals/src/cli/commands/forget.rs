@@ -71,7 +71,7 @@ pub fn run(context: &mut Context, options: &ForgetArguments) -> Result<Outcome> 
             return Err(Error::bad_request("nothing to forget: name sessions, a text or a secret")
                 .hint("annals help forget"));
         }
-        let verified = verify_forgotten(&context.config.home, &options.text, None)?;
+        let verified = verify_forgotten(&context.config.data_dir, &options.text, None)?;
         return print_verified(context, &verified);
     }
     let expires_at = options.trash.as_deref().map(|text| after(text, now())).transpose()?;
@@ -107,7 +107,7 @@ pub fn forget_selection(
     reason: &str,
     manner: &Manner,
 ) -> Result<Outcome> {
-    let home = context.config.home.clone();
+    let home = context.config.data_dir.clone();
     let lock = if manner.dry_run { None } else { Some(Lock::take(&home, "forget")?) };
     if lock.is_some() {
         drop(store);
@@ -272,7 +272,8 @@ pub fn after(text: &str, now: Time) -> Result<Time> {
 }
 
 fn archive_size(context: &Context) -> u64 {
-    let size = |name: &str| std::fs::metadata(context.config.home.join(name)).map_or(0, |file| file.len());
+    let size =
+        |name: &str| std::fs::metadata(context.config.data_dir.join(name)).map_or(0, |file| file.len());
     size("annals.db") + size("annals.db-wal")
 }
 

@@ -30,7 +30,7 @@ pub struct GapsArguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Retry open gaps now; those of outside connectors are retried when they run next
+    /// Retry open gaps now; gaps of connectors are retried on their next run
     Retry {
         /// Retry only these gaps, even if they were given up
         #[arg(value_name = "KEY")]
@@ -110,7 +110,7 @@ fn row(gap: &GapView) -> Vec<String> {
     ]
 }
 
-/// Gaps of files and providers are retried here; those of outside connectors when they run next.
+/// Gaps of files and providers are retried here; those of connectors on their next run.
 fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&String>) -> Result<Outcome> {
     if let Some(source) = source {
         parse_source(source)?;
@@ -123,7 +123,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     let query = GapQuery { source: source.cloned(), statuses, page };
     let mut due = 0;
     {
-        let _lock = Lock::take(&context.config.home, "gaps retry")?;
+        let _lock = Lock::take(&context.config.data_dir, "gaps retry")?;
         // Keys are given as they are shown.
         let selected = context.view(&store, &door).gaps(&query)?.gaps.into_iter();
         let selected: Vec<i64> = selected

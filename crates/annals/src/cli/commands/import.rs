@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
         member: options.member.clone(),
         sources: Vec::new(),
     };
-    let _lock = Lock::take(&context.config.home, "import")?;
+    let _lock = Lock::take(&context.config.data_dir, "import")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment();
@@ -218,13 +218,13 @@ fn report_json(door: &Door, report: &ContainerReport) -> Value {
             })
         })
         .collect();
-    let problems: Vec<_> = report.warnings.iter().map(|warning| shown(warning)).collect();
+    let warnings: Vec<_> = report.warnings.iter().map(|warning| shown(warning)).collect();
     json!({
         "path": shown(&report.path.to_string_lossy()),
         "kind": report.kind,
         "recognised": report.is_recognised(),
         "sources": sources,
         "members": members,
-        "problems": problems,
+        "problems": warnings,
     })
 }

@@ -59,7 +59,7 @@ pub fn run(context: &mut Context, options: &McpArguments) -> Result<Outcome> {
         None => {}
     }
     serve_agent(AgentSetup {
-        home: context.config.home.clone(),
+        data_dir: context.config.data_dir.clone(),
         folder: working_folder(),
         refresh: (!options.no_sync).then(|| refresh(context.config.clone(), None)),
         now,
@@ -83,7 +83,7 @@ pub fn own_command(context: &Context, arguments: &[&str]) -> Result<(String, Vec
     };
     let mut all = Vec::new();
     if !context.config.is_default_home() {
-        let home = std::path::absolute(&context.config.home)?;
+        let home = std::path::absolute(&context.config.data_dir)?;
         all.extend(["--home".to_owned(), text(&home)?]);
     }
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));

@@ -39,7 +39,7 @@ pub fn run(context: &mut Context) -> Result<Outcome> {
     let sessions: i64 = cards.iter().map(|card| card.session_count).sum();
     if context.json {
         context.output.json(&json!({
-            "archive": context.config.home.join("annals.db"),
+            "archive": context.config.data_dir.join("annals.db"),
             "session_count": sessions,
             "last_captured_at": facts.captured.map(Time::rfc3339),
             "month_usd": facts.month,

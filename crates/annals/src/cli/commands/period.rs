@@ -18,7 +18,7 @@ use annals_core::{Calendar, Period, Result, Time, current_period, parse_period};
                         local branches of each project's repository. Sub-agents count with their project."
 )]
 pub struct PeriodArguments {
-    /// A date in it, or words: yesterday, monday, last week, march [default: today]
+    /// A date, or words: yesterday, monday, last week, march [default: today]
     #[arg(value_name = "DATE")]
     date: Vec<String>,
     /// List every prompt, file and failure instead of the first ones

@@ -19,10 +19,10 @@ pub fn run(context: &mut Context, _options: &RebuildArguments) -> Result<Outcome
             let bytes: i64 =
                 store.scoped(Scope::Owner).instances()?.iter().map(|instance| instance.bytes).sum();
             drop(store);
-            let _lock = Lock::take(&context.config.home, "rebuild")?;
+            let _lock = Lock::take(&context.config.data_dir, "rebuild")?;
             let mut bar = Bar::new(context.quiet);
             bar.begin(1, u64::try_from(bytes).unwrap_or(0));
-            let rebuilt = rebuild(&context.config.home, now(), &mut |bytes| bar.advance(0, bytes));
+            let rebuilt = rebuild(&context.config.data_dir, now(), &mut |bytes| bar.advance(0, bytes));
             bar.end();
             rebuilt?
         }

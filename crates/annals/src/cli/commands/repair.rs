@@ -22,10 +22,10 @@ pub struct RepairArguments {
 }
 
 pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> {
-    if !context.config.home.join("annals.db").is_file() {
+    if !context.config.data_dir.join("annals.db").is_file() {
         return Ok(Outcome::Nothing);
     }
-    let _lock = Lock::take(&context.config.home, "repair")?;
+    let _lock = Lock::take(&context.config.data_dir, "repair")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let report = repair(&settings.environment(), options.dry_run)?;

@@ -22,7 +22,7 @@ const REASON: &str = "rule";
 #[derive(Args)]
 #[command(
     after_help = "Rules are in config.toml, for example:\n\n  [retention]\n  rules = [\"project:Taxes after:90d except:starred\", \
-                  \"after:2y trash:30d\"]\n\nNothing is forgotten until `--apply`, or after each sync with automatic = true."
+                  \"after:2y trash:30d\"]\n\nRules take effect only with `--apply`, or after each sync if `automatic = true`."
 )]
 pub struct RetainArguments {
     /// List what each rule would forget; this is the default
@@ -63,7 +63,7 @@ pub fn apply_automatically(context: &mut Context) -> Result<()> {
 fn apply(context: &mut Context, rules: &[String], applies: bool) -> Result<Outcome> {
     let rules: Vec<(String, RetentionRule)> =
         rules.iter().map(|text| Ok((text.clone(), RetentionRule::parse(text)?))).collect::<Result<_>>()?;
-    let home = context.config.home.clone();
+    let home = context.config.data_dir.clone();
     let _lock = applies.then(|| Lock::take(&home, "retain")).transpose()?;
     if applies && context.archive_or_new()?.has_unfinished_forgetting(now())? {
         finish_forgetting(&home, now())?;

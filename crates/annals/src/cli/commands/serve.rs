@@ -61,7 +61,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
     let Opening { logs, document, first } = opening;
     let listen = options.listen.as_deref().unwrap_or(context.config.listen());
     let setup = Setup {
-        home: context.config.home.clone(),
+        data_dir: context.config.data_dir.clone(),
         listen: address(listen)?,
         hosts: options.host.clone(),
         refresh: (!options.no_sync).then(|| refresh(context.config.clone(), first)),
@@ -142,19 +142,19 @@ pub fn refresh(config: Arc<Config>, first: Option<FirstCapture>) -> Refresh {
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let captured = match first {
             Some(capture) => capture(&mut progress),
-            None => Lock::take(&config.home, "serve")
+            None => Lock::take(&config.data_dir, "serve")
                 .and_then(|_lock| sync(&sync_options, &environment, &mut progress)),
         };
         let captured = match captured {
             Ok(reports) => Ok(reports),
-            Err(error) if Lock::is_held(&config.home) && !wait.is_too_long(now()) => {
+            Err(error) if Lock::is_held(&config.data_dir) && !wait.is_too_long(now()) => {
                 tracing::debug!("nothing captured: {}", error.what);
                 let outcome = RefreshOutcome::Waiting(error.what);
                 return Refreshed { disk: sources::on_disk(&config), news, outcome };
             }
             Err(error) => Err(error),
         };
-        if !Lock::is_held(&config.home) {
+        if !Lock::is_held(&config.data_dir) {
             wait.ended();
         }
         let outcome = match captured {
@@ -177,7 +177,7 @@ pub fn refresh(config: Arc<Config>, first: Option<FirstCapture>) -> Refresh {
 
 /// What the archive knows about files that cannot be read.
 fn unreadable_files(config: &Config) -> Option<UnreadableFiles> {
-    let store = Store::open_reader(&config.home).ok()?;
+    let store = Store::open_reader(&config.data_dir).ok()?;
     let door = Door::masking(&store).ok()?;
     let failures = View::new(store.scoped(Scope::Owner), &door, now()).failures(None).ok()?;
     let since = failures.iter().map(|failure| failure.since.clone()).min()?;

@@ -105,11 +105,11 @@ pub fn is_installed() -> bool {
 
 /// Whether services can be installed here.
 pub fn is_possible() -> bool {
-    let asked = match Manager::here() {
+    let answer = match Manager::here() {
         Manager::Systemd => runs("systemctl", &["--user", "show-environment"]),
         Manager::Launchd => runs("launchctl", &["version"]),
     };
-    asked.is_ok()
+    answer.is_ok()
 }
 
 /// A service that only captures, for whoever was offered one.
@@ -339,7 +339,7 @@ fn plist(program: &str, arguments: &[String], environment: &[(&str, String)], lo
 
 /// launchd has no journal.
 fn log_file(context: &Context) -> PathBuf {
-    context.config.home.join("service.log")
+    context.config.data_dir.join("service.log")
 }
 
 fn domain() -> String {

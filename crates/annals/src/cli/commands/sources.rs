@@ -57,7 +57,7 @@ pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
 
 /// What could not be captured when a sync or a server last tried.
 fn failures(context: &Context) -> Result<Vec<FailureView>> {
-    let of_archive = remembered_failure(&context.config.home);
+    let of_archive = remembered_failure(&context.config.data_dir);
     // An archive that cannot be opened is what fails.
     match context.archive() {
         Ok(Some(store)) => context.view(&store, &context.door(&store)?).failures(of_archive.as_ref()),

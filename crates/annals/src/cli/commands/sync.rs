@@ -167,7 +167,7 @@ pub fn collect(
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment();
-    let synced = Lock::take(&config.home, "sync").and_then(|lock| {
+    let synced = Lock::take(&config.data_dir, "sync").and_then(|lock| {
         let reports = sync(&sync_options, &environment, progress)?;
         drop(lock);
         Ok(reports)
@@ -175,7 +175,7 @@ pub fn collect(
     let mut reports = match synced {
         Ok(reports) => reports,
         // While another process writes, that one captures.
-        Err(error) if Lock::is_held(&config.home) => return Err(error),
+        Err(error) if Lock::is_held(&config.data_dir) => return Err(error),
         Err(error) => {
             note_failure(&environment, &error);
             return Err(error);

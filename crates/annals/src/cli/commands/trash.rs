@@ -104,7 +104,7 @@ fn list(context: &mut Context) -> Result<Outcome> {
 }
 
 fn restore(context: &mut Context, id: i64) -> Result<Outcome> {
-    let home = context.config.home.clone();
+    let home = context.config.data_dir.clone();
     let _lock = Lock::take(&home, "trash")?;
     if context.archive_or_new()?.has_unfinished_forgetting(now())? {
         finish_forgetting(&home, now())?;
@@ -119,7 +119,7 @@ fn restore(context: &mut Context, id: i64) -> Result<Outcome> {
 }
 
 fn empty(context: &mut Context, id: Option<i64>, yes: bool) -> Result<Outcome> {
-    let home = context.config.home.clone();
+    let home = context.config.data_dir.clone();
     let _lock = Lock::take(&home, "trash")?;
     if !confirm(context, "Forget what is in the trash for good?", yes)? {
         return Ok(Outcome::Stopped);

@@ -65,7 +65,7 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
     sources::print(context, &cards, false)?;
     sources::print_failures(context)?;
     let captured: u64 = reports.iter().map(|report| report.totals.captured_bytes).sum();
-    let archive = context.config.home.join("annals.db");
+    let archive = context.config.data_dir.join("annals.db");
     let kept = std::fs::metadata(&archive).map_or(0, |metadata| metadata.len());
     context.output.line("")?;
     context.output.line(format!(

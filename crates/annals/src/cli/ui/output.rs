@@ -67,9 +67,9 @@ impl Output {
         }
     }
 
-    /// Settles colours, and how wide lines may be: what is said, or the width of the terminal. Where there is no
-    /// terminal, lines are as long as they are.
-    pub fn settle(&mut self, colour: Colour, columns: Option<usize>) {
+    /// Sets colours and the width of lines: `columns`, or the width of the terminal. Without a terminal, lines are not
+    /// shortened.
+    pub fn configure(&mut self, colour: Colour, columns: Option<usize>) {
         self.colour = match colour {
             Colour::Never => false,
             Colour::Auto => self.terminal,

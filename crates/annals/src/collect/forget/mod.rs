@@ -58,8 +58,8 @@ pub fn shape_of(file: &CapturedFile) -> Shape<'_> {
 }
 
 /// Does what was planned. The caller holds the lock. In the trash the bytes stay until `expires_at`.
-pub fn forget(home: &Path, plan: &ForgetPlan, expires_at: Option<Time>, now: Time) -> Result<Forgot> {
-    let mut store = Store::open(home)?;
+pub fn forget(data_dir: &Path, plan: &ForgetPlan, expires_at: Option<Time>, now: Time) -> Result<Forgot> {
+    let mut store = Store::open(data_dir)?;
     let files: Vec<FileId> = plan.whole.iter().copied().collect();
     let account = serde_json::to_string(&plan.account_for(expires_at))?;
     let mut writer = store.writer(now)?;
@@ -75,45 +75,45 @@ pub fn forget(home: &Path, plan: &ForgetPlan, expires_at: Option<Time>, now: Tim
     })?;
     writer.commit()?;
     drop(store);
-    apply(home, id, Some(&plan.affected), expires_at.is_some(), now)?;
-    let is_scrubbed = expires_at.is_some() || scrub(home, now)?;
+    apply(data_dir, id, Some(&plan.affected), expires_at.is_some(), now)?;
+    let is_scrubbed = expires_at.is_some() || scrub(data_dir, now)?;
     Ok(Forgot { id, is_scrubbed })
 }
 
 /// Finishes what an interrupted run began, and removes what was long enough in the trash. The caller holds the lock.
-pub fn finish(home: &Path, now: Time) -> Result<bool> {
-    let store = Store::open(home)?;
+pub fn finish(data_dir: &Path, now: Time) -> Result<bool> {
+    let store = Store::open(data_dir)?;
     let rows = store.forgettings()?;
     drop(store);
     for row in rows {
         if row.state == ForgettingState::Begun {
-            apply(home, row.id, None, row.expires_at.is_some(), now)?;
+            apply(data_dir, row.id, None, row.expires_at.is_some(), now)?;
         }
         if row.expires_at.is_some_and(|expires_at| expires_at <= now) {
-            empty_one(home, row.id, &row.account, now)?;
+            empty_one(data_dir, row.id, &row.account, now)?;
         }
     }
-    scrub(home, now)
+    scrub(data_dir, now)
 }
 
 /// Removes the bytes of one entry of the trash, or of all, now.
-pub fn empty_trash(home: &Path, only: Option<i64>, now: Time) -> Result<u64> {
-    let store = Store::open(home)?;
+pub fn empty_trash(data_dir: &Path, only: Option<i64>, now: Time) -> Result<u64> {
+    let store = Store::open(data_dir)?;
     let rows = store.forgettings()?;
     drop(store);
     let mut count = 0;
     for row in rows.iter().filter(|row| row.expires_at.is_some() && only.is_none_or(|id| id == row.id)) {
-        empty_one(home, row.id, &row.account, now)?;
+        empty_one(data_dir, row.id, &row.account, now)?;
         count += 1;
     }
-    scrub(home, now)?;
+    scrub(data_dir, now)?;
     Ok(count)
 }
 
-fn empty_one(home: &Path, id: i64, account: &str, now: Time) -> Result<()> {
+fn empty_one(data_dir: &Path, id: i64, account: &str, now: Time) -> Result<()> {
     let mut account: Account = serde_json::from_str(account).unwrap_or_default();
     account.titles.clear();
-    let mut store = Store::open(home)?;
+    let mut store = Store::open(data_dir)?;
     let mut writer = store.writer(now)?;
     writer.empty_trash(id, &serde_json::to_string(&account)?)?;
     writer.remove_orphaned_arrangements()?;
@@ -122,9 +122,9 @@ fn empty_one(home: &Path, id: i64, account: &str, now: Time) -> Result<()> {
 }
 
 /// Brings one entry of the trash back. The caller holds the lock.
-pub fn take_from_trash(home: &Path, id: i64, now: Time) -> Result<()> {
-    let mut store = Store::open(home)?;
-    let before = Store::open(home)?;
+pub fn take_from_trash(data_dir: &Path, id: i64, now: Time) -> Result<()> {
+    let mut store = Store::open(data_dir)?;
+    let before = Store::open(data_dir)?;
     let rows = before.forgettings()?;
     let Some(row) = rows.iter().find(|row| row.id == id && row.expires_at.is_some()) else {
         return Err(Error::new(format!("no entry {id} in the trash")).hint("annals trash"));
@@ -165,9 +165,15 @@ pub fn take_from_trash(home: &Path, id: i64, now: Time) -> Result<()> {
 }
 
 /// Takes what was recorded out of all answers, in one transaction. `affected` is known if the plan was just made.
-fn apply(home: &Path, id: i64, affected: Option<&BTreeSet<FileId>>, keeps: bool, now: Time) -> Result<()> {
-    let mut store = Store::open(home)?;
-    let before = Store::open(home)?;
+fn apply(
+    data_dir: &Path,
+    id: i64,
+    affected: Option<&BTreeSet<FileId>>,
+    keeps: bool,
+    now: Time,
+) -> Result<()> {
+    let mut store = Store::open(data_dir)?;
+    let before = Store::open(data_dir)?;
     let forgotten = before.forgotten()?;
     let whole: BTreeSet<FileId> = before.forgotten_files(id)?.into_iter().collect();
     let run = store.start_run("forget", now)?;
@@ -227,8 +233,8 @@ fn replacement_of(
 
 /// Removes the last traces from the database file. False if a reader is in the way of emptying the log: every run that
 /// writes tries again when it ends.
-fn scrub(home: &Path, now: Time) -> Result<bool> {
-    let mut store = Store::open(home)?;
+fn scrub(data_dir: &Path, now: Time) -> Result<bool> {
+    let mut store = Store::open(data_dir)?;
     let waiting: Vec<i64> = store
         .forgettings()?
         .into_iter()

@@ -72,8 +72,8 @@ pub struct Found {
 }
 
 /// Searches for everything that was forgotten, for `texts`, and for samples of what was forgotten just now.
-pub fn verify(home: &Path, texts: &[String], samples: Option<&Forgotten>) -> Result<Verified> {
-    let store = Store::open_reader(home)?;
+pub fn verify(data_dir: &Path, texts: &[String], samples: Option<&Forgotten>) -> Result<Verified> {
+    let store = Store::open_reader(data_dir)?;
     let rows = store.forgettings()?;
     let mut verified = Verified {
         hashes: rows.iter().map(|row| u64::try_from(row.hashes).unwrap_or(0)).sum(),
@@ -109,7 +109,7 @@ pub fn verify(home: &Path, texts: &[String], samples: Option<&Forgotten>) -> Res
         search("table", table, bytes);
     })?;
     verified.tables.values = values;
-    search_raw(home, &mut verified, &mut search)?;
+    search_raw(data_dir, &mut verified, &mut search)?;
     verified.raw.free_pages = store.free_pages()?;
     let kept = kept_parts(&store, &forgotten, &suspected)?;
     for (place, name, part) in places {
@@ -168,11 +168,11 @@ fn search_index(store: &Store, verified: &mut Verified, found: &mut Places) -> R
 
 /// Searches the raw bytes of every file in the archive's directory: database, log, and what an interrupted run left.
 fn search_raw(
-    home: &Path,
+    data_dir: &Path,
     verified: &mut Verified,
     search: &mut dyn FnMut(&'static str, &str, &[u8]),
 ) -> Result<()> {
-    for entry in std::fs::read_dir(home)? {
+    for entry in std::fs::read_dir(data_dir)? {
         let entry = entry?;
         if !entry.file_type()?.is_file() {
             continue;

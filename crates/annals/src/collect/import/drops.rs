@@ -26,7 +26,7 @@ pub fn import_drops(
     if files.is_empty() {
         return Ok(false);
     }
-    let store = Store::open(environment.home)?;
+    let store = Store::open(environment.data_dir)?;
     let now = (environment.now)();
     let instance = instance_of(&store, source, environment, member)?;
     let mut new = Vec::new();
@@ -64,7 +64,7 @@ pub fn import_drops(
         }
     }
     // Unrecognised files are not opened again either, until they change.
-    let mut store = Store::open(environment.home)?;
+    let mut store = Store::open(environment.data_dir)?;
     let mut writer = store.writer(now)?;
     for (_, name, stat) in new {
         writer.set_cursor(instance, &name, &stat)?;

@@ -57,7 +57,7 @@ pub fn import(
     let importing = sources.iter().copied().filter(|source| source.import().is_some());
     let mut store = run::open(environment, importing)?;
     let run = Run::start(&store, environment, "import")?;
-    let appender = Appender::new(Store::open(environment.home)?)?;
+    let appender = Appender::new(Store::open(environment.data_dir)?)?;
     let mut importer = Importer {
         store: &mut store,
         appender,
@@ -119,7 +119,7 @@ impl Importer<'_, '_> {
     /// Shows the elements of a container to sources that need to see all of them first. Zips are read when it is
     /// their turn.
     fn preview(&mut self, path: &Path, intake_options: IntakeOptions, together: &mut Vec<SourceIntake>) {
-        let opened = Container::open(path, &self.environment.home.join("scratch"));
+        let opened = Container::open(path, &self.environment.data_dir.join("scratch"));
         let Some(mut container) = opened.ok().filter(|container| container.kind != Kind::Zip) else { return };
         let mut intakes = self.intakes(intake_options, together);
         let mut unused = ContainerReport::default();
@@ -155,7 +155,7 @@ impl Importer<'_, '_> {
         together: &mut Vec<SourceIntake>,
     ) -> Result<ContainerReport> {
         let mut report = ContainerReport { path: path.to_owned(), ..ContainerReport::default() };
-        let mut container = match Container::open(path, &self.environment.home.join("scratch")) {
+        let mut container = match Container::open(path, &self.environment.data_dir.join("scratch")) {
             Ok(container) => container,
             Err(error) => {
                 report.warnings.push(error.what);

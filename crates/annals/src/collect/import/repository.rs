@@ -69,7 +69,7 @@ pub fn import_repository(
     progress.begin(recognised.len() as u64, bytes);
     let mut importer = Importer {
         store: &mut store,
-        appender: Appender::new(Store::open(environment.home)?)?,
+        appender: Appender::new(Store::open(environment.data_dir)?)?,
         environment,
         member: import.member,
         sources,

@@ -71,6 +71,7 @@ impl Target {
 
     pub fn batch(&self, known: Option<FileId>, rows: Option<ReadRows>) -> Batch {
         let reader_version = self.source.manifest().reader_version;
-        Batch { rows, reader_version, ..Batch::new(self.instance, known, self.part.clone()) }
+        let described_by = self.source.described_by(&self.part.path);
+        Batch { rows, reader_version, described_by, ..Batch::new(self.instance, known, self.part.clone()) }
     }
 }

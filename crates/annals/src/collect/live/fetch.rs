@@ -342,8 +342,8 @@ impl LiveRun<'_> {
 
     /// Asks about files whose records lack something, each once, and not about too many in one run.
     pub fn fetch_file_facts(&mut self) -> Result<(), Stop> {
-        let asked = self.keeper.asked_files()?;
-        let lacking = self.keeper.referenced_files()?.into_iter().filter(|(id, _)| !asked.contains(id));
+        let requested = self.keeper.requested_files()?;
+        let lacking = self.keeper.referenced_files()?.into_iter().filter(|(id, _)| !requested.contains(id));
         let lacking = lacking.filter_map(|(id, record)| Some((self.live.file_facts(&id, &record)?, id)));
         let lacking: Vec<(LiveRequest, String)> = lacking.take(FACTS_A_RUN).collect();
         for group in lacking.chunks(GROUP) {

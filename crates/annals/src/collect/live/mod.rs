@@ -134,8 +134,8 @@ pub struct LiveRun<'r> {
 }
 
 /// Path of the browser profile of a source.
-pub fn profile_of(home: &std::path::Path, source: &str) -> std::path::PathBuf {
-    home.join("browser").join(source)
+pub fn profile_of(data_dir: &std::path::Path, source: &str) -> std::path::PathBuf {
+    data_dir.join("browser").join(source)
 }
 
 /// Opens a window for the user to log in once. The caller holds the lock.
@@ -156,7 +156,7 @@ pub fn connect(
     if let Err(stop) = logged_in {
         return Ok(Some(stop));
     }
-    let mut store = Store::open(environment.home)?;
+    let mut store = Store::open(environment.data_dir)?;
     let mut writer = store.writer((environment.now)())?;
     writer.connect(name.source)?;
     writer.commit()?;
@@ -228,7 +228,7 @@ pub fn time_left(
     environment: &Environment<'_>,
     pace: Pace,
 ) -> Result<Option<(u64, Duration)>> {
-    let store = Store::open(environment.home)?;
+    let store = Store::open(environment.data_dir)?;
     let instance = instance_of(&store, source, environment, None)?;
     let open = store.open_gaps(instance, GapStream::Conversations)?.len() as u64;
     let state = load_state(&store, instance)?;
@@ -239,7 +239,7 @@ pub fn time_left(
 /// known: what another account does not list was not deleted.
 pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) -> Result<()> {
     let name = source.manifest().source;
-    let mut store = Store::open(environment.home)?;
+    let mut store = Store::open(environment.data_dir)?;
     if store.is_connected(name)? {
         let instance = instance_of(&store, source, environment, None)?;
         let kept = ProviderState { owner: load_state(&store, instance)?.owner, ..ProviderState::default() };
@@ -248,7 +248,7 @@ pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) ->
         writer.set_cursor(instance, PROVIDER_STATE, &serde_json::to_string(&kept)?)?;
         writer.commit()?;
     }
-    let profile = profile_of(environment.home, name);
+    let profile = profile_of(environment.data_dir, name);
     if profile.is_dir() {
         std::fs::remove_dir_all(&profile)?;
     }

@@ -25,8 +25,8 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 /// Cursors: the modification time of each archived conversation; how far down a list everything is archived.
 const SEEN: &str = "seen ";
 const LIST: &str = "list ";
-/// Cursors: the files that the provider was asked about.
-const ASKED: &str = "file ";
+/// Cursors: the files that were requested from the provider.
+const REQUESTED_FILE: &str = "file ";
 /// The cursor with the totals of what was captured.
 const BYTES: &str = "live bytes";
 
@@ -53,8 +53,8 @@ struct Held {
     /// Never requested, for lack of time or of patience on the other side.
     postponed: Vec<(FetchItem, String)>,
     files: Vec<String>,
-    /// Files that the provider was asked about.
-    asked: Vec<String>,
+    /// Files that were requested from the provider.
+    requested: Vec<String>,
     bytes: u64,
 }
 
@@ -66,8 +66,8 @@ impl Keeper {
         origin: String,
     ) -> Result<Keeper> {
         Ok(Keeper {
-            store: Store::open(environment.home)?,
-            appender: Appender::new(Store::open(environment.home)?)?,
+            store: Store::open(environment.data_dir)?,
+            appender: Appender::new(Store::open(environment.data_dir)?)?,
             source,
             instance,
             now: environment.now,
@@ -136,16 +136,16 @@ impl Keeper {
         Ok(read.map(|_| text).unwrap_or_default())
     }
 
-    /// Files that the provider was asked about.
-    pub fn asked_files(&self) -> Result<HashSet<String>> {
-        let asked = self.store.cursors(self.instance, ASKED)?.into_iter();
-        Ok(asked.map(|(id, _)| id).collect())
+    /// Files that were requested from the provider.
+    pub fn requested_files(&self) -> Result<HashSet<String>> {
+        let requested = self.store.cursors(self.instance, REQUESTED_FILE)?.into_iter();
+        Ok(requested.map(|(id, _)| id).collect())
     }
 
     /// Adds what the provider answered about a file, if anything; it is not asked again.
     pub fn add_facts(&mut self, id: &str, captures: Vec<Capture<'_>>) -> Result<u64> {
         let added = self.add_captures(captures, &[])?;
-        self.held.asked.push(id.to_owned());
+        self.held.requested.push(id.to_owned());
         Ok(added)
     }
 
@@ -218,7 +218,7 @@ impl Keeper {
     /// Commits if enough has accumulated, or after long enough.
     pub fn commit_if_due(&mut self, state: &ProviderState) -> Result<()> {
         let count = self.held.done.len() + self.held.failed.len() + self.held.files.len();
-        let count = count + self.held.asked.len();
+        let count = count + self.held.requested.len();
         if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(state) } else { Ok(()) }
     }
 
@@ -244,8 +244,8 @@ impl Keeper {
             writer.set_cursor(self.instance, &format!("{SEEN}{}", conversation.id), &conversation.mark())?;
             writer.close_gap(self.instance, GapStream::Conversations, &conversation.id, now)?;
         }
-        for id in &held.asked {
-            writer.set_cursor(self.instance, &format!("{ASKED}{id}"), "")?;
+        for id in &held.requested {
+            writer.set_cursor(self.instance, &format!("{REQUESTED_FILE}{id}"), "")?;
         }
         for id in &held.files {
             writer.close_gap(self.instance, GapStream::Files, id, now)?;

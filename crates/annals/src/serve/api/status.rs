@@ -97,6 +97,6 @@ pub async fn status(
 impl App {
     /// Why nothing is captured: what this server noted, or else what the last sync of another process did.
     pub(in crate::serve) fn failure(&self) -> Option<annals_store::CaptureFailure> {
-        self.freshness.trouble().failure.or_else(|| remembered_failure(&self.reading.home))
+        self.freshness.trouble().failure.or_else(|| remembered_failure(&self.reading.data_dir))
     }
 }

@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What an agent's client starts.
 pub struct AgentSetup {
-    /// The data directory.
-    pub home: PathBuf,
+    /// The archive's folder.
+    pub data_dir: PathBuf,
     /// The folder that the client runs in.
     pub folder: Option<String>,
     pub refresh: Option<Refresh>,
@@ -63,7 +63,7 @@ async fn first_root(context: &RequestContext<RoleServer>) -> Option<String> {
 
 /// Answers the client on standard input and output until it closes them.
 pub fn serve_agent(setup: AgentSetup) -> Result<()> {
-    let reading = Arc::new(Reading::of_archive(&setup.home, setup.refresh, setup.now)?);
+    let reading = Arc::new(Reading::of_archive(&setup.data_dir, setup.refresh, setup.now)?);
     let folder = Folder { started_in: setup.folder, roots: Mutex::default() };
     let agents = Agents { reading, folder: Some(Arc::new(folder)) };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -101,19 +101,19 @@ impl View<'_> {
 
     /// The file with this path, or the latest one whose path ends like this, and the others that do. A path from
     /// another worktree or machine fits if it ends like a file below the directory of a session.
-    pub(super) fn find_touched(&self, asked: &str) -> Result<Option<(String, Vec<String>)>> {
-        let is_complete = is_plain_path(asked);
-        if !is_complete && !is_plain_path(&format!("/{asked}")) {
+    pub(super) fn find_touched(&self, path_or_end: &str) -> Result<Option<(String, Vec<String>)>> {
+        let is_complete = is_plain_path(path_or_end);
+        if !is_complete && !is_plain_path(&format!("/{path_or_end}")) {
             return Ok(None);
         }
-        if is_complete && !self.archive.calls_on_file(asked, 1)?.is_empty() {
-            return Ok(Some((asked.to_owned(), Vec::new())));
+        if is_complete && !self.archive.calls_on_file(path_or_end, 1)?.is_empty() {
+            return Ok(Some((path_or_end.to_owned(), Vec::new())));
         }
-        let name = asked.rsplit('/').next().unwrap_or(asked);
+        let name = path_or_end.rsplit('/').next().unwrap_or(path_or_end);
         let named = self.archive.touched_files(&format!("/{name}"), None, MOST_FITTING)?;
         let is_fitting = |file: &TouchedFile| match is_complete {
-            true => inside(file).is_some_and(|inside| ends_with_path(asked, inside)),
-            false => ends_with_path(&file.path, asked),
+            true => inside(file).is_some_and(|inside| ends_with_path(path_or_end, inside)),
+            false => ends_with_path(&file.path, path_or_end),
         };
         let mut fitting = named.into_iter().filter(is_fitting).map(|file| file.path);
         let Some(found) = fitting.next() else { return Ok(None) };

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use self::cursor::{Position, write_state};
 use super::context::View;
 use super::door::Extent;
-use super::session::branches::Kin;
+use super::session::branches::RelatedIds;
 use super::session::entry_builder::EntryBuilder;
 use super::session::lines::{LineGraph, Lines};
 use super::session::list::SessionView;
@@ -196,19 +196,19 @@ impl View<'_> {
                 })?;
             }
             Rows::Messages => {
-                let (mut kin, mut graph) = (Kin::default(), LineGraph::default());
+                let (mut related, mut graph) = (RelatedIds::default(), LineGraph::default());
                 self.archive.each_message(&rows, &mut |row| {
                     let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
                     let record =
-                        message_record(&builder, query, &mut contents, (&mut kin, &mut graph), &row)?;
+                        message_record(&builder, query, &mut contents, (&mut related, &mut graph), &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
                 })?;
             }
             Rows::Calls => {
-                let (mut kin, mut graph) = (Kin::default(), LineGraph::default());
+                let (mut related, mut graph) = (RelatedIds::default(), LineGraph::default());
                 self.archive.each_call(&rows, &mut |row| {
                     let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
-                    let record = call_record(&builder, &mut contents, (&mut kin, &mut graph), &row)?;
+                    let record = call_record(&builder, &mut contents, (&mut related, &mut graph), &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
                 })?;
             }
@@ -277,11 +277,11 @@ fn message_record(
     builder: &EntryBuilder<'_>,
     query: &RecordsQuery,
     contents: &mut Contents<'_>,
-    (kin, graph): (&mut Kin, &mut LineGraph),
+    (related, graph): (&mut RelatedIds, &mut LineGraph),
     row: &MessageRow,
 ) -> Result<Envelope> {
     let (view, source) = (builder.view, query.source);
-    kin.visit(view, row.session_id)?;
+    related.visit(view, row.session_id)?;
     let entry = builder.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
     let native = view.door.json(Value::Object(source.native(bytes.expose())));
@@ -300,13 +300,13 @@ fn message_record(
     }
     line_ids.dedup();
     let calls = view.archive.calls_in(row)?;
-    let call_ids: Vec<String> = calls.iter().map(|key| kin.id(*key)).collect();
+    let call_ids: Vec<String> = calls.iter().map(|key| related.id(*key)).collect();
     let mut parent = match &named {
         Some(named) => graph.parent(&mut Lines { view, source, contents }, named)?,
         None => None,
     };
     let mut data = object(json!({
-        "id": kin.id(row.key),
+        "id": related.id(row.key),
         "session_id": row.session,
         "role": entry.role,
         "kind": entry.kind,
@@ -319,24 +319,24 @@ fn message_record(
         "native": native,
     }));
     data.extend(object(own.into_value()));
-    if let Some((node, children)) = kin.of(row) {
+    if let Some((node, children)) = related.of(row) {
         parent = node.parent;
-        data.insert("children_ids".into(), children.iter().map(|child| kin.id(*child)).collect());
+        data.insert("children_ids".into(), children.iter().map(|child| related.id(*child)).collect());
         data.insert("on_current_branch".into(), node.current.into());
     }
-    data.insert("parent_id".into(), parent.map(|parent| kin.id(parent)).into());
-    let key = format!("{}/{}", row.session, kin.id(row.key));
+    data.insert("parent_id".into(), parent.map(|parent| related.id(parent)).into());
+    let key = format!("{}/{}", row.session, related.id(row.key));
     Ok(Envelope { session_id: Some(row.session.clone()), at: entry.at, ..Envelope::new(key, data) })
 }
 
 fn call_record(
     builder: &EntryBuilder<'_>,
     contents: &mut Contents<'_>,
-    (kin, graph): (&mut Kin, &mut LineGraph),
+    (related, graph): (&mut RelatedIds, &mut LineGraph),
     row: &CallRow,
 ) -> Result<Envelope> {
     let view = builder.view;
-    kin.visit(view, row.session_id)?;
+    related.visit(view, row.session_id)?;
     let parts = view.archive.call_parts(builder.source.manifest().source, &[row])?;
     let input = builder.input(contents, row)?;
     let output = builder.output_from(contents, row, parts.output(row))?;
@@ -353,9 +353,9 @@ fn call_record(
     line_ids.dedup();
     let at = row.at.map(Time::rfc3339);
     let mut data = object(json!({
-        "id": kin.id(row.key),
+        "id": related.id(row.key),
         "session_id": row.session,
-        "message_id": message.map(|message| kin.id(message.key)),
+        "message_id": message.map(|message| related.id(message.key)),
         "call_id": view.door.text(&row.call_id),
         "name": row.name,
         "kind": row.kind.name(),
@@ -365,7 +365,7 @@ fn call_record(
         "ok": row.ok,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,
-        "parent_call": parts.parent(row).map(|parent| kin.id(parent)),
+        "parent_call": parts.parent(row).map(|parent| related.id(parent)),
         "copied": row.copied,
         "files": builder.files(parts.touches(row)),
         "line_ids": line_ids,
@@ -380,7 +380,7 @@ fn call_record(
     };
     put("input", input);
     put("output", output.map_or(Value::Null, Value::from));
-    let key = format!("{}/{}", row.session, kin.id(row.key));
+    let key = format!("{}/{}", row.session, related.id(row.key));
     Ok(Envelope { session_id: Some(row.session.clone()), at, ..Envelope::new(key, data) })
 }
 

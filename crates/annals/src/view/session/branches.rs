@@ -107,20 +107,20 @@ impl Branches {
 
 /// The tree around consecutive rows, loaded session by session.
 #[derive(Default)]
-pub struct Kin {
+pub struct RelatedIds {
     session: SessionId,
     nodes: HashMap<(FileId, u64), NodeRow>,
     below: HashMap<ContentKey, Vec<ContentKey>>,
     names: HashMap<ContentKey, String>,
 }
 
-impl Kin {
+impl RelatedIds {
     /// Reads the tree of a session, unless it is the one that was read last.
     pub fn visit(&mut self, view: &View<'_>, session: SessionId) -> Result<()> {
         if self.session != session {
             let names = view.archive.node_names(session)?.into_iter();
             let names = names.map(|(key, name)| (key, view.door.text(&name).to_string())).collect();
-            *self = Kin { session, names, ..Kin::default() };
+            *self = RelatedIds { session, names, ..RelatedIds::default() };
             for node in view.archive.tree(session)? {
                 self.nodes.insert((node.file, node.offset), node);
                 if let Some(parent) = node.parent {

@@ -95,6 +95,7 @@ impl LineGraph {
 
     /// The message before this one.
     pub fn parent(&mut self, lines: &mut Lines<'_, '_, '_>, row: &MessageRow) -> Result<Option<ContentKey>> {
+        self.enter(row.session_id);
         self.budget = MOST_SEARCHED;
         self.parent_within(lines, row)
     }
@@ -106,7 +107,6 @@ impl LineGraph {
     ) -> Result<Option<ContentKey>> {
         let own = lines.contents.span(row.file, row.span)?;
         let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
-        self.enter(row.session_id);
         self.cover(lines, row.file, (row.span.offset, row.span.offset))?;
         let mut line = key_of(&ids.id);
         for _ in 0..LONGEST_CHAIN {

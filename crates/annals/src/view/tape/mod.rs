@@ -91,6 +91,7 @@ pub fn record(
     input.take(SNIFFED).read_to_end(&mut start)?;
     refuse_foreign(recording.source, form, &start)?;
     taping.file(door, file, &mut start.chain(input), visit)?;
+    taping.refuse_unread()?;
     taping.end(door, visit)
 }
 
@@ -305,6 +306,18 @@ impl Taping {
             self.drifts.push(drift);
         }
         Ok(())
+    }
+
+    /// Refuses an input that has lines, none of which can be read.
+    fn refuse_unread(&self) -> Result<()> {
+        match self.drifts.first() {
+            Some(drift) if self.grades.lines == 0 => {
+                let format = self.recorder.form().format;
+                let Drift { line, what } = drift;
+                Err(Error::new(format!("no line of the input is {format}: line {line}: {what}")))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn end(self, door: &Door, visit: &mut Visit<'_>) -> Result<TapeEnd> {
