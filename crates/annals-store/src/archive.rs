@@ -124,7 +124,7 @@ fn twin_condition(scope: Scope, table: &str, homes: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch, TimedRows};
+    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch, TimedRows, WorkFilter};
     use annals_core::{
         CallKind, ContentKey, FileId, InstanceId, MemberId, OrganisationId, SessionId, Span, Time,
     };
@@ -270,6 +270,7 @@ mod tests {
                 "sessions_on_file",
                 archive.sessions_on_file("one", "tool")?.iter().any(|(_, touched)| *touched),
             ),
+            ("work_below", !archive.work_below(None, &WorkFilter::default())?.is_empty()),
             ("touched_files", !archive.touched_files("/tool", None, 9)?.is_empty()),
             ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
             ("touches", !archive.touches(SessionId(1), FileId(1), 1)?.is_empty()),

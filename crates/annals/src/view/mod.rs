@@ -41,7 +41,8 @@ pub use export::{
 };
 pub use filters::{source_named, time_named};
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
-pub use lineage::files::{FileEdit, FileList, UnseenFile};
+pub use lineage::files::{FileEdit, FileList, FolderEntry, UnseenFile};
+pub use lineage::history::FileHistory;
 pub use lineage::known::{FoundFile, Lineage, LineageQuery};
 pub use lineage::over_time::{
     CommittedLine, FileState, MonthShares, MonthSums, SURVIVAL_DAYS, Survival, WrittenByMonth, follow,

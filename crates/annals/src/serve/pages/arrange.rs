@@ -126,7 +126,7 @@ pub(super) async fn search(
     Ok(see(&address))
 }
 
-fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, Refusal> {
+pub(super) fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, Refusal> {
     form.map(|Form(form)| form).map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))
 }
 

@@ -264,8 +264,13 @@ impl Bar {
 
     /// Parameters without a value are left out.
     pub(super) fn keeping(mut self, kept: &[(&'static str, &str)]) -> Bar {
-        let given = kept.iter().filter(|(_, value)| !value.is_empty());
-        self.kept.extend(given.map(|(name, value)| (*name, (*value).to_owned())));
+        for (name, value) in kept.iter().filter(|(_, value)| !value.is_empty()) {
+            for (_, address, _) in &mut self.presets {
+                let separator = if address.contains('?') { '&' } else { '?' };
+                address.push_str(&format!("{separator}{name}={}", in_address(value)));
+            }
+            self.kept.push((*name, (*value).to_owned()));
+        }
         self
     }
 }

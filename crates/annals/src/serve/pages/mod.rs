@@ -10,6 +10,7 @@ mod code;
 mod diff;
 mod entries;
 mod export;
+mod files;
 mod filters;
 mod gaps;
 mod home;
@@ -71,8 +72,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/usage/csv", get(usage::csv))
         .route("/library", get(library::page))
         .route("/library/item", get(library::item))
-        .route("/files", get(lineage::page))
-        .route("/lineage", get(lineage::page))
+        .route("/files", get(files::page))
+        .route("/lineage", get(lineage::page).post(lineage::pasted))
         .route("/insights", get(insights::page))
         .route("/audit", get(audit::page))
         .route("/secrets", get(secrets::page))
@@ -147,7 +148,7 @@ impl Frame {
 }
 
 /// Pages that have the bar of filters.
-const FILTERED: [&str; 4] = ["/sessions", "/usage", "/tools", "/insights"];
+const FILTERED: [&str; 5] = ["/sessions", "/files", "/usage", "/tools", "/insights"];
 
 /// A link of the menu.
 struct MenuEntry {
