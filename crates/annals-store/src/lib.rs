@@ -41,6 +41,7 @@ pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlaceWork, PlacedCalls, 
 pub use index::search::{Matches, PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
+pub use read::calls::{CallOrder, CallPart, ListedCall};
 pub use read::export::{CallTouch, MessageCount, TimedRows};
 pub use read::library::ItemRow;
 pub use read::overview::{Facet, Measure, SessionTally};

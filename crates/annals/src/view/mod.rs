@@ -53,7 +53,8 @@ pub use lineage::{
     blame_sums,
 };
 pub use paging::Paging;
-pub use period::{PeriodCommit, PeriodProject, PeriodReport, PeriodSession};
+pub use period::markdown::{PeriodMarkdown, PeriodPart, period_title};
+pub use period::{PeriodCommit, PeriodProject, PeriodReport};
 pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]
 pub use search::fuzz::fuzz_query;
@@ -74,5 +75,6 @@ pub use session::transcript::{BlockView, ChangeView, Entry, FileView, Transcript
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record};
 pub use usage::activity::{Activity, Choices, DailyUsage, UsagePoint};
-pub use usage::tools::{ToolAnalytics, ToolsQuery};
+pub use usage::calls::CallLine;
+pub use usage::tools::{CallTimes, ToolAnalytics, ToolsQuery};
 pub use usage::{ResponsePage, UsageQuery, UsageReport, UsageRow};

@@ -55,7 +55,10 @@ fn change(door: &Door, work: &FileWork, extent: Extent) -> ChangeView {
 }
 
 /// A unified diff of two texts, with the lines at which they start, as far as they are known.
-pub(in crate::view) fn diff_of((old, before): (Option<u32>, &str), (new, after): (Option<u32>, &str)) -> String {
+pub(in crate::view) fn diff_of(
+    (old, before): (Option<u32>, &str),
+    (new, after): (Option<u32>, &str),
+) -> String {
     let mut diff = String::new();
     // Both sides start at the same line; an empty side starts at 0.
     if let Some(first) = old.or(new) {
