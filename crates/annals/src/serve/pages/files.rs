@@ -146,7 +146,8 @@ fn folder_page(
         let every = [("folder", folder.unwrap_or_default()), ("rows", "all")];
         (format!("{shown} of {}", format::number(entries.len())), filters.address("/files", &every))
     });
-    let present = |name: &str| entries.iter().any(|entry| entry.shares.iter().any(|(source, _)| source == name));
+    let present =
+        |name: &str| entries.iter().any(|entry| entry.shares.iter().any(|(source, _)| source == name));
     let assistants = source_labels().filter(|(name, _)| present(name));
     let assistants = assistants.map(|(name, label)| (colour(name), label)).collect();
     let rows = entries.iter().take(shown).map(|entry| row(entry, folder.is_none(), most, &address)).collect();
@@ -185,9 +186,10 @@ fn row(entry: &FolderEntry, is_project: bool, most: i64, address: &dyn Fn(&str) 
     });
     let label = |name: &str| source_labels().find(|(known, _)| *known == name).map_or("", |(_, label)| label);
     let all = entry.written.max(1) as f64;
-    let shared = entry.shares.iter().map(|(source, lines)| {
-        format!("{} {}", label(source), format::percent(*lines as f64 / all))
-    });
+    let shared = entry
+        .shares
+        .iter()
+        .map(|(source, lines)| format!("{} {}", label(source), format::percent(*lines as f64 / all)));
     Row {
         address: if entry.is_file { address_of(path) } else { address(path) },
         name: if entry.is_file { name.to_owned() } else { format!("{name}/") },

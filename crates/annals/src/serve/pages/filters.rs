@@ -13,7 +13,7 @@ use crate::serve::api::parameters::{days_of, parameters_of, parse_time, source_o
 use crate::view::format;
 use crate::view::{Choices, View, source_labels};
 use annals_core::{Result, Time};
-use annals_store::ResponseFilter;
+use annals_store::{ResponseFilter, SessionFilter};
 
 /// Projects in the list of the bar.
 const LISTED: usize = 60;
@@ -142,6 +142,25 @@ impl Filters {
 
     pub(super) fn compares(&self) -> bool {
         self.compare == "true"
+    }
+
+    /// The parameters that have a value.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.pairs().into_iter().filter(|(_, value)| !value.trim().is_empty())
+    }
+
+    pub(super) fn of_sessions(&self) -> Result<SessionFilter> {
+        let period = self.period()?;
+        let text = |text: &str| given(text).map(str::to_owned);
+        Ok(SessionFilter {
+            source: text(&self.source),
+            project: text(&self.project),
+            model: text(&self.model),
+            machine: text(&self.machine),
+            since: period.since,
+            until: period.until,
+            ..SessionFilter::default()
+        })
     }
 
     pub(super) fn of_responses(&self, period: Period) -> ResponseFilter {

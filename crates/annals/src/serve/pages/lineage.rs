@@ -24,7 +24,8 @@ use crate::serve::answer::{Answered, Refusal, with_view};
 use crate::serve::api::parameters::Params;
 use crate::view::format;
 use crate::view::{
-    Blame, CodeFile, FileEdit, FileHistory, FoundFile, Lineage, LineageQuery, Origin, Paging, UnseenFile, View,
+    Blame, CodeFile, FileEdit, FileHistory, FoundFile, Lineage, LineageQuery, Origin, Paging, UnseenFile,
+    View,
 };
 use annals_core::{Error, Result, Shown};
 
@@ -88,8 +89,7 @@ impl AboutFile {
         let folder = file.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty());
         AboutFile {
             name: format::last_part(file).to_owned(),
-            folder: folder
-                .map(|folder| (folder.to_owned(), format!("/files?folder={}", in_address(folder)))),
+            folder: folder.map(|folder| (folder.to_owned(), format!("/files?folder={}", in_address(folder)))),
             search: format!("/search?q={}", in_address(&format!("file:\"{file}\""))),
             lines: address_of(file),
             history: format!("{}&view=history", address_of(file)),
@@ -122,7 +122,9 @@ struct OriginLine {
     href: String,
     title: String,
     prompt: String,
-    /// Time, model and tool.
+    /// For machines, and as shown without a script.
+    at: Option<(String, String)>,
+    /// Model and tool.
     facts: String,
     colour: String,
 }
@@ -315,11 +317,7 @@ fn stretches(blame: &Blame, lines: &[Shown]) -> Vec<Stretch> {
 }
 
 fn describe(origin: &Origin) -> OriginLine {
-    let parts = [
-        origin.at.as_deref().map_or(String::new(), format::minute),
-        origin.model.clone().unwrap_or_default(),
-        origin.tool.clone(),
-    ];
+    let parts = [origin.model.clone().unwrap_or_default(), origin.tool.clone()];
     OriginLine {
         href: format!(
             "/sessions/{}/{}?at={2}#m-{2}",
@@ -329,6 +327,7 @@ fn describe(origin: &Origin) -> OriginLine {
         ),
         title: origin.heading().map_or("untitled".to_owned(), ToString::to_string),
         prompt: origin.prompt.as_ref().map_or(String::new(), ToString::to_string),
+        at: origin.at.clone().map(|at| (at.clone(), format::minute(&at))),
         facts: parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · "),
         colour: colour(&origin.source),
     }

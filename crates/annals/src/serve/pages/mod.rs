@@ -5,8 +5,10 @@ mod arrange;
 mod assets;
 mod assistant;
 mod audit;
+mod calls;
 mod charts;
 mod code;
+mod compare;
 mod diff;
 mod entries;
 mod export;
@@ -25,6 +27,7 @@ mod paste;
 mod plot;
 mod rows;
 mod search;
+mod search_help;
 mod secrets;
 mod session;
 mod sessions;
@@ -33,6 +36,7 @@ mod tagged;
 mod tools;
 mod trace;
 mod usage;
+mod week;
 
 use std::sync::Arc;
 
@@ -68,6 +72,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/sessions/{source}/{session_id}/picture/{key}/{number}", get(session::picture))
         .route("/search", get(search::page).post(arrange::search))
         .route("/tools", get(tools::page))
+        .route("/tools/calls", get(calls::page))
         .route("/usage", get(usage::page))
         .route("/usage/csv", get(usage::csv))
         .route("/library", get(library::page))
@@ -75,10 +80,13 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/files", get(files::page))
         .route("/lineage", get(lineage::page).post(lineage::pasted))
         .route("/insights", get(insights::page))
+        .route("/week", get(week::page))
+        .route("/week/markdown", get(week::markdown))
+        .route("/compare", get(compare::page))
         .route("/audit", get(audit::page))
         .route("/secrets", get(secrets::page))
         .route("/gaps", get(gaps::page))
-        .route("/settings", get(settings::page))
+        .route("/settings", get(settings::page).post(settings::sync))
         .route("/palette", get(palette::answer))
         .route("/assets/{key}", get(assets::asset))
 }
