@@ -84,7 +84,7 @@ fn serve(scratch: &Path) -> (Server, String, String) {
 }
 
 /// What the README shows, of the wide pictures in the light.
-const IN_README: [&str; 5] = ["home", "sessions", "session", "usage", "file"];
+const IN_README: [&str; 5] = ["home", "sessions", "session", "search", "usage"];
 
 /// Takes every page in light, dark and on a phone below `target`, and those of the README into the folder.
 fn take_all(folder: &Path, address: &str, token: &str) {
