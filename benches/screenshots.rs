@@ -84,7 +84,7 @@ fn serve(scratch: &Path) -> (Server, String, String) {
 }
 
 /// What the README shows, of the wide pictures in the light.
-const IN_README: [&str; 4] = ["home", "sessions", "session", "usage"];
+const IN_README: [&str; 5] = ["home", "sessions", "session", "search", "usage"];
 
 /// Takes every page in light, dark and on a phone below `target`, and those of the README into the folder.
 fn take_all(folder: &Path, address: &str, token: &str) {
@@ -117,13 +117,17 @@ fn pages(browser: &Browser) -> Vec<(&'static str, String, &'static str)> {
     browser.go("/sessions?q=low+tide");
     let session = browser.run("return new URL(document.querySelector('.row .title').href).pathname;");
     let session = session.as_str().unwrap().to_owned();
+    browser.go("/sessions?source=codex_cli");
+    let other = browser.run("return new URL(document.querySelector('.row .title').href).pathname;");
+    let other = other.as_str().unwrap().to_owned();
+    let id_of = |path: &str| path.replace("/sessions/", "").replacen('/', ":", 1);
     browser.go("/library");
     let item = browser.run(
         "const links = Array.from(document.querySelectorAll('.lines a'));
          const address = new URL(links.find((link) => link.innerText.includes('review')).href);
          return address.pathname + address.search;",
     );
-    browser.go("/files");
+    browser.go("/files?view=latest");
     let file = browser.run(
         "const address = new URL(document.querySelector('#rows a').href); return address.pathname + address.search;",
     );
@@ -139,10 +143,16 @@ fn pages(browser: &Browser) -> Vec<(&'static str, String, &'static str)> {
         ("session-edits", format!("{session}?view=edits"), ""),
         ("search", "/search?q=tide".to_owned(), ""),
         ("files", "/files".to_owned(), ""),
-        ("file", text(file), ""),
+        ("folder", "/files?folder=/home/mira/code/tidewatch".to_owned(), ""),
+        ("file", text(file.clone()), ""),
+        ("file-history", format!("{}&view=history", text(file)), ""),
         ("usage", "/usage?days=90&compare=true".to_owned(), ""),
         ("tools", "/tools?days=90".to_owned(), ""),
+        ("calls", "/tools/calls?days=90&order=slowest".to_owned(), ""),
         ("insights", "/insights?days=90".to_owned(), ""),
+        ("week", "/week?date=last+week".to_owned(), ""),
+        ("compare", format!("/compare?one={}&other={}", id_of(&session), id_of(&other)), ""),
+        ("nothing-found", "/search?q=%22tide+alarm+zzyzx%22+sonnet".to_owned(), ""),
         ("library", "/library".to_owned(), ""),
         ("versions", text(item), ""),
         ("audit", "/audit".to_owned(), ""),

@@ -124,7 +124,10 @@ fn twin_condition(scope: Scope, table: &str, homes: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch, TimedRows};
+    use crate::{
+        CallFilter, CallOrder, CallPart, Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch,
+        TimedRows, WorkFilter,
+    };
     use annals_core::{
         CallKind, ContentKey, FileId, InstanceId, MemberId, OrganisationId, SessionId, Span, Time,
     };
@@ -216,6 +219,13 @@ mod tests {
         let ever = (Time::from_micros(0), Time::from_micros(9));
         archive.failed_calls_between(ever.0, ever.1, &mut |_| failed += 1)?;
         archive.changes_between(ever.0, ever.1, &mut |_| changed += 1)?;
+        let called = CallFilter {
+            source: "somewhere",
+            since: Time::from_micros(i64::MIN),
+            until: Time::from_micros(i64::MAX),
+            project: None,
+            machine: None,
+        };
         let by_row = SessionFilter { row: Some(SessionId(1)), ..SessionFilter::default() };
         let steps = archive.steps_in(&stretch)?;
         let parts = archive.step_parts("somewhere", &steps)?;
@@ -270,6 +280,11 @@ mod tests {
                 "sessions_on_file",
                 archive.sessions_on_file("one", "tool")?.iter().any(|(_, touched)| *touched),
             ),
+            (
+                "listed_calls",
+                !archive.listed_calls(&called, None, (CallPart::All, CallOrder::Latest), 9)?.is_empty(),
+            ),
+            ("work_below", !archive.work_below(None, &WorkFilter::default())?.is_empty()),
             ("touched_files", !archive.touched_files("/tool", None, 9)?.is_empty()),
             ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
             ("touches", !archive.touches(SessionId(1), FileId(1), 1)?.is_empty()),

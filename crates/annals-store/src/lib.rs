@@ -37,10 +37,11 @@ pub use forget::{
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
 pub use index::fuzz::fuzz_index;
-pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchedFile};
+pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlaceWork, PlacedCalls, TouchedFile, WorkFilter};
 pub use index::search::{Matches, PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
+pub use read::calls::{CallOrder, CallPart, ListedCall};
 pub use read::export::{CallTouch, MessageCount, TimedRows};
 pub use read::library::ItemRow;
 pub use read::overview::{Facet, Measure, SessionTally};

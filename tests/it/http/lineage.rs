@@ -186,9 +186,11 @@ fn files_are_listed_in_pages() {
     }
     assert_eq!(paged, names(&all));
     assert_eq!(server.get("/api/v1/lineage?cursor=x").status, 400);
-    let page = server.get("/lineage");
-    assert_eq!(page.status, 200);
-    assert!(page.text().contains("src/gears.py"), "{}", page.text());
+    for (address, part) in [("/lineage", "folder="), ("/files?view=latest", "src/gears.py")] {
+        let page = server.get(address);
+        assert_eq!(page.status, 200);
+        assert!(page.text().contains(part), "{}", page.text());
+    }
 }
 
 /// Only edits, and no record of the rest of the file.
@@ -211,5 +213,7 @@ fn a_file_that_was_never_seen_whole_shows_its_edits() {
     assert_eq!((&edit["session_id"], &edit["tool"]), (&SESSION.into(), &"Edit".into()));
     let page = server.get(&format!("/lineage?file={}", escaped(file.to_str().unwrap())));
     assert_eq!(page.status, 404);
-    assert!(page.text().contains("edited once, never seen whole") && page.text().contains("engine.count()"));
+    // What changed within a line is marked.
+    let text = regex::Regex::new("<[^>]*>").unwrap().replace_all(&page.text(), "").into_owned();
+    assert!(text.contains("edited once, never seen whole") && text.contains("engine.count()"), "{text}");
 }

@@ -3,6 +3,7 @@
 mod access;
 mod browsers;
 mod failures;
+mod files;
 mod first;
 mod hidden;
 mod lineage;

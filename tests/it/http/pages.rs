@@ -95,6 +95,15 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
         "/gaps?status=lost",
         "/insights?sort=cost",
         "/insights?sort=",
+        "/week?calendar=year",
+        "/week?date=someday",
+        "/compare?of=songs",
+        "/compare?one=x&three=y",
+        "/tools?sort=size",
+        "/tools/calls?failed=perhaps",
+        "/tools/calls?order=size",
+        "/files?view=songs",
+        "/lineage?file=x&view=songs",
         "/usage?colour",
         "/settings?x=1",
         "/usage?by=colour",
@@ -147,7 +156,19 @@ fn pages_are_complete_and_contain_nothing_executable() {
         "/files",
         "/lineage",
         "/lineage?file=",
+        "/files?view=latest",
+        "/files?folder=/nowhere&days=90&source=codex",
         "/insights?days=all&project=&machine=",
+        "/week",
+        "/week?calendar=month&date=2026-11-01",
+        "/week?calendar=day&date=yesterday",
+        "/compare",
+        "/compare?of=models&days=all",
+        &format!("/compare?one=codex_cli:{ID}&other={ID}"),
+        "/compare?one=codex_cli:nobody",
+        "/tools?sort=slowest&days=all",
+        "/tools/calls?days=all&failed=true&order=slowest&tool=exec",
+        "/search?q=%22gears+nobody+wrote%22+tool:Nothing&source=codex_cli",
         "/settings",
         "/?chart=tokens&by=project&heat=cost",
         "/usage?since=2026-11-01&until=2026-11-15&compare=true&by=source&rows=all",
@@ -365,4 +386,77 @@ fn the_palette_offers_what_fits() {
         server.json("/palette")["items"].as_array().unwrap().iter().all(|item| item["kind"] == "Session")
     );
     assert_eq!(server.page("/palette?x=1").status, 400);
+}
+
+#[test]
+fn a_week_is_the_same_on_the_page_and_in_the_terminal() {
+    let (bench, server) = one_session();
+    let session = server.json(&format!("/api/v1/codex/sessions/{ID}"));
+    let day = session["started_at"].as_str().unwrap().split('T').next().unwrap().to_owned();
+    let page = assert_page(&server.page(&format!("/week?date={day}")), 200);
+    assert!(page.contains(&format!("/sessions/codex_cli/{ID}")), "{page}");
+    let week = bench.json(&["week", "--no-git", &day]);
+    let prompt = week["projects"][0]["sessions"][0]["prompts"][0].as_str().unwrap();
+    assert!(page.contains(prompt), "no {prompt} in {page}");
+    let markdown = server.page(&format!("/week/markdown?date={day}"));
+    assert_eq!(markdown.text(), bench.run(&["week", "--no-git", &day]).stdout);
+    // The week before has nothing, and leads back.
+    let before = Regex::new("rel=\"prev\" href=\"([^\"]+)\"").unwrap().captures(&page).unwrap()[1].to_owned();
+    let before = assert_page(&server.page(&before.replace("&#38;", "&")), 200);
+    assert!(before.contains("Nothing was archived") && before.contains("rel=\"next\""), "{before}");
+}
+
+#[test]
+fn two_sessions_are_compared() {
+    let (bench, server) = one_session();
+    drop(server);
+    let other = "0199a1b2-0000-7000-8000-00000000cc02";
+    bench.transcript(&rollout(other), &conversation(other, "pears"));
+    bench.sync();
+    let server = Server::without_refresh(&bench);
+    let page = assert_page(&server.page(&format!("/compare?one=codex_cli:{ID}&other={other}")), 200);
+    for part in [ID, other, "Prompts", "Tool calls", "Estimated cost", "gears", "pears"] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    let missing =
+        assert_page(&server.page(&format!("/compare?one=codex_cli:{ID}&other=codex_cli:nobody")), 200);
+    assert!(missing.contains("There is no session codex_cli:nobody."), "{missing}");
+    let none = assert_page(&server.page("/compare?of=models&one=nobody&other=nobody&days=all"), 200);
+    assert!(none.contains("No session used a model nobody."), "{none}");
+    // A session leads here.
+    let session = server.page(&format!("/sessions/codex_cli/{ID}")).text();
+    assert!(session.contains(&format!("/compare?one=codex_cli%3A{ID}")), "{session}");
+}
+
+#[test]
+fn a_search_that_finds_nothing_offers_looser_ones() {
+    let (_bench, server) = one_session();
+    let page = assert_page(&server.page("/search?q=gears+tool:Nothing&role=thinking"), 200);
+    for part in ["/search?q=gears%20tool%3ANothing\"", "Without the filters", "Without tool:Nothing"] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    let page = assert_page(&server.page("/search?q=%22gears+zzyzx%22+gears+tool:Nothing"), 200);
+    assert!(page.contains("gears zzyzx in any order") && page.contains("alone has 1 result"), "{page}");
+    let found = server.page("/search?q=gears").text();
+    assert!(!found.contains("aria-label=\"Other searches\""), "{found}");
+}
+
+#[test]
+fn the_owner_captures_from_the_settings_page() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    let server = Server::start(&bench);
+    let cookie = server.cookie_of(&server.token);
+    let ask =
+        |site: &str| server.send_form("/settings", &[("Cookie", &cookie), ("Sec-Fetch-Site", site)], "");
+    assert_eq!(ask("cross-site").status, 403);
+    let reply = ask("same-origin");
+    assert_eq!((reply.status, reply.header("location")), (303, "/settings"));
+    let page = assert_page(&server.page("/settings"), 200);
+    assert!(page.contains("Sync now") && page.contains("Last captured"), "{page}");
+    assert!(server.json("/api/v1/sessions")["total"] == 1);
+    drop(server);
+    let (_bench, server) = one_session();
+    let page = assert_page(&server.page("/settings"), 200);
+    assert!(page.contains("does not capture") && !page.contains("Sync now"), "{page}");
 }

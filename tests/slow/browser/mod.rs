@@ -4,4 +4,5 @@ mod axe;
 mod hostile;
 mod live;
 mod long;
+mod reading;
 mod walk;

@@ -59,6 +59,13 @@ pub fn newest(server: &Server, source: &str) -> String {
     format!("/sessions/{source}/{}", list["sessions"][0]["session_id"].as_str().unwrap())
 }
 
+/// The address that compares the newest sessions of two sources.
+pub fn compared(server: &Server) -> String {
+    let both = ["codex_cli", "claude_code"].map(|source| newest(server, source).replace("/sessions/", ""));
+    let [one, other] = both.map(|path| path.replacen('/', ":", 1));
+    format!("/compare?one={one}&other={other}")
+}
+
 /// Every page, with something on it.
 pub fn every_page(server: &Server) -> Vec<String> {
     // That page reloads itself when the scan has ended.
@@ -72,7 +79,17 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(
         ["/library", "/audit", "/secrets", "/gaps", "/?chart=tokens&by=source&heat=cost"].map(str::to_owned),
     );
-    pages.push("/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts".to_owned());
+    let file = "/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts";
+    pages.extend([file.to_owned(), format!("{file}&view=history")]);
+    pages.extend(["/files?folder=/home/mira/code/tidewatch/src", "/files?view=latest"].map(str::to_owned));
+    pages.extend(
+        ["/week?date=last+week", "/week?calendar=month", "/tools?sort=slowest&days=all"].map(str::to_owned),
+    );
+    pages.extend(
+        ["/tools/calls?days=all&failed=true", "/search?q=%22tide+alarm+nobody%22+sonnet"].map(str::to_owned),
+    );
+    pages.extend(["/compare", "/compare?of=models"].map(str::to_owned));
+    pages.push(compared(server));
     for source in sources::all() {
         let session = newest(server, source);
         let id = session.rsplit('/').next().unwrap();

@@ -61,6 +61,10 @@ fn no_page_shows_a_secret() {
         "/search?q=password+OR+secret",
         "/search?q=x",
         "/palette?q=",
+        "/files?view=latest",
+        "/week?calendar=month&date=2026-01-15",
+        "/compare?of=models",
+        "/tools/calls?days=all",
         "/palette?q=use",
     ]
     .map(str::to_owned)

@@ -67,6 +67,31 @@ pub struct TouchedFile {
     pub sessions: i64,
 }
 
+/// What calls of one assistant did in a folder or a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceWork {
+    /// The next part of the path; the whole path of the directory of a session if no folder was given.
+    pub name: String,
+    pub is_file: bool,
+    pub source: String,
+    /// When it was last touched; 0 if no call has a time.
+    pub at: i64,
+    pub edits: i64,
+    pub calls: i64,
+    pub sessions: i64,
+    /// Lines that edits wrote, and those that they replaced, as far as their numbers are known.
+    pub written: i64,
+    pub replaced: i64,
+}
+
+/// Which work on files counts.
+#[derive(Debug, Clone, Default)]
+pub struct WorkFilter {
+    pub source: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
 impl Archive<'_> {
     /// Finds the passages that contain these fingerprints, which must be sorted and distinct.
     pub fn fingerprint_hits(&self, sorted: &[FingerprintTerm]) -> Result<FingerprintHits> {
@@ -228,6 +253,60 @@ impl Archive<'_> {
                 edits: row.get(3)?,
                 calls: row.get(4)?,
                 sessions: row.get(5)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What calls did below a folder, by the next part of the path and by assistant; the directories of sessions if no
+    /// folder is given. Like `touched_files`, only files below the directory of their session.
+    pub fn work_below(&self, folder: Option<&str>, filter: &WorkFilter) -> Result<Vec<PlaceWork>> {
+        let prefix = folder.map(|folder| format!("{}/", folder.trim_end_matches('/')));
+        // The slash is followed by the zero.
+        let end = prefix.as_deref().map(|prefix| format!("{}0", prefix.trim_end_matches('/')));
+        let mut statement = self.prepare(sql!(
+            "select work.place, work.is_file, work.source, coalesce(max(work.at), 0), sum(work.edit), count(*),
+                    count(distinct work.session), cast(sum(work.written) as bigint),
+                    cast(sum(work.replaced) as bigint)
+                 from (select case when $1 is null then rtrim(session.cwd, '/')
+                                   when instr(substr(name.text, length($1) + 1), '/') = 0
+                                   then substr(name.text, length($1) + 1)
+                                   else substr(name.text, length($1) + 1,
+                                               instr(substr(name.text, length($1) + 1), '/') - 1) end as place,
+                              case when $1 is not null and instr(substr(name.text, length($1) + 1), '/') = 0
+                                   then 1 else 0 end as is_file,
+                              instance.source as source, tool_call.at as at, session.id as session,
+                              case when touch.operation <> $3 then 1 else 0 end as edit,
+                              case when touch.operation <> $3 and touch.after_end >= touch.after_start
+                                   then touch.after_end - touch.after_start + 1 else 0 end as written,
+                              case when touch.operation <> $3 and touch.before_end >= touch.before_start
+                                   then touch.before_end - touch.before_start + 1 else 0 end as replaced
+                       from name join file_touch touch on touch.path = name.id
+                       join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                            and tool_call.byte_offset = touch.byte_offset
+                       join session on session.id = touch.session
+                       join instance on instance.id = session.instance
+                       where ($1 is null or name.text >= $1 and name.text < $2)
+                         and ($4 is null or instance.source = $4) and ($5 is null or tool_call.at >= $5)
+                         and ($6 is null or tool_call.at < $6)
+                         and tool_call.copied = 0 and coalesce(tool_call.ok, 1) = 1 and rtrim(session.cwd, '/') <> ''
+                         and substr(name.text, 1, length(rtrim(session.cwd, '/')) + 1) = rtrim(session.cwd, '/') || '/'
+                         and {visible}) work
+                 group by work.place, work.is_file, work.source order by work.place, work.source"
+        ))?;
+        let read = annals_core::Operation::Read.stored();
+        let (since, until) = (filter.since.map(Time::micros), filter.until.map(Time::micros));
+        let rows = statement.query_map(params![prefix, end, read, filter.source, since, until], |row| {
+            Ok(PlaceWork {
+                name: row.get(0)?,
+                is_file: row.get(1)?,
+                source: row.get(2)?,
+                at: row.get(3)?,
+                edits: row.get(4)?,
+                calls: row.get(5)?,
+                sessions: row.get(6)?,
+                written: row.get(7)?,
+                replaced: row.get(8)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

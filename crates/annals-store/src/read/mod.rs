@@ -1,6 +1,7 @@
 //! Queries: rows as they are stored, text as `Raw`.
 
 pub(crate) mod audit;
+pub(crate) mod calls;
 pub(crate) mod export;
 pub(crate) mod library;
 pub(crate) mod overview;

@@ -113,7 +113,7 @@ pub struct CallFilter<'f> {
 
 impl CallFilter<'_> {
     /// Values in the order of the parameters of a query.
-    fn values(&self) -> (&str, i64, Option<&str>, i64, Option<&str>) {
+    pub(super) fn values(&self) -> (&str, i64, Option<&str>, i64, Option<&str>) {
         let project = self.project.map(|project| project.trim_end_matches('/'));
         (self.source, self.since.micros(), project, self.until.micros(), self.machine)
     }
@@ -132,6 +132,8 @@ pub struct CallTally<'r> {
     /// Made by a script, which is counted itself.
     pub inner: bool,
     pub ok: Option<bool>,
+    /// How long it took.
+    pub milliseconds: Option<i64>,
 }
 
 const SUMS: &str = "cast(sum(responses) as bigint), cast(sum(usage_sum.input) as bigint),
@@ -319,7 +321,8 @@ impl Archive<'_> {
         visit: &mut dyn FnMut(CallTally<'_>),
     ) -> Result<()> {
         let text = sql!(
-            "select tool_call.name, kind, tool_call.title, tool_call.parent is not null, ok
+            "select tool_call.name, kind, tool_call.title, tool_call.parent is not null, ok,
+                    coalesce(duration_ms, (ended_at - tool_call.at) / 1000)
              from instance join session on session.instance = instance.id
              join tool_call on tool_call.session = session.id
              where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
@@ -337,6 +340,7 @@ impl Archive<'_> {
                 title: row.get_ref(2)?.as_str().unwrap_or_default(),
                 inner: row.get(3)?,
                 ok: row.get(4)?,
+                milliseconds: row.get(5)?,
             });
         }
         Ok(())

@@ -87,6 +87,8 @@ pub(super) struct Freshness {
     /// The directories are watched, and nothing changed since the last refresh.
     watched: AtomicBool,
     changed: Arc<AtomicBool>,
+    /// Someone asked for a refresh, whatever the last one cost.
+    asked: AtomicBool,
     events: Arc<Events>,
 }
 
@@ -119,6 +121,7 @@ impl Freshness {
             ran: Arc::default(),
             watched: AtomicBool::new(false),
             changed: Arc::default(),
+            asked: AtomicBool::new(false),
             events,
         }
     }
@@ -141,6 +144,12 @@ impl Freshness {
         self.refresh.is_some()
     }
 
+    /// Refreshes even if nothing seems to have changed; while another refresh runs, after it.
+    pub(super) async fn refresh_now(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+        self.refresh_on_request().await;
+    }
+
     /// Only one request refreshes at a time; the others use the current data, except until the first refresh has
     /// ended or proves to be long.
     pub(super) async fn refresh_on_request(&self) {
@@ -155,7 +164,8 @@ impl Freshness {
             }
             Err(_) => return,
         };
-        if last.is_some_and(|last| !last.is_due(Instant::now(), self.is_worth_it())) {
+        let is_asked = self.asked.swap(false, Ordering::Relaxed);
+        if !is_asked && last.is_some_and(|last| !last.is_due(Instant::now(), self.is_worth_it())) {
             return;
         }
         self.changed.store(false, Ordering::Relaxed);

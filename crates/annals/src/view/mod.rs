@@ -41,7 +41,8 @@ pub use export::{
 };
 pub use filters::{source_named, time_named};
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
-pub use lineage::files::{FileEdit, FileList, UnseenFile};
+pub use lineage::files::{FileEdit, FileList, FolderEntry, UnseenFile};
+pub use lineage::history::FileHistory;
 pub use lineage::known::{FoundFile, Lineage, LineageQuery};
 pub use lineage::over_time::{
     CommittedLine, FileState, MonthShares, MonthSums, SURVIVAL_DAYS, Survival, WrittenByMonth, follow,
@@ -52,7 +53,8 @@ pub use lineage::{
     blame_sums,
 };
 pub use paging::Paging;
-pub use period::{PeriodCommit, PeriodProject, PeriodReport, PeriodSession};
+pub use period::markdown::{PeriodMarkdown, PeriodPart, period_title};
+pub use period::{PeriodCommit, PeriodProject, PeriodReport};
 pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]
 pub use search::fuzz::fuzz_query;
@@ -73,5 +75,6 @@ pub use session::transcript::{BlockView, ChangeView, Entry, FileView, Transcript
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record};
 pub use usage::activity::{Activity, Choices, DailyUsage, UsagePoint};
-pub use usage::tools::{ToolAnalytics, ToolsQuery};
+pub use usage::calls::CallLine;
+pub use usage::tools::{CallTimes, ToolAnalytics, ToolsQuery};
 pub use usage::{ResponsePage, UsageQuery, UsageReport, UsageRow};

@@ -451,12 +451,6 @@ pub enum LineageRequest {
 }
 
 impl LineageParameters {
-    /// The same for a form, which sends an empty field too.
-    pub fn of_form(mut self) -> LineageParameters {
-        self.file = self.file.filter(|file| !file.trim().is_empty());
-        self
-    }
-
     pub fn read(self) -> Result<LineageRequest> {
         let line = |line: Option<u32>| line.map(|line| line as usize);
         let page = paging(self.limit, self.cursor)?;

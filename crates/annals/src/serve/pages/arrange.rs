@@ -126,10 +126,10 @@ pub(super) async fn search(
     Ok(see(&address))
 }
 
-fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, Refusal> {
+pub(super) fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, Refusal> {
     form.map(|Form(form)| form).map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))
 }
 
-fn see(address: &str) -> Response {
+pub(super) fn see(address: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
 }

@@ -13,7 +13,7 @@ use crate::serve::api::parameters::{days_of, parameters_of, parse_time, source_o
 use crate::view::format;
 use crate::view::{Choices, View, source_labels};
 use annals_core::{Result, Time};
-use annals_store::ResponseFilter;
+use annals_store::{ResponseFilter, SessionFilter};
 
 /// Projects in the list of the bar.
 const LISTED: usize = 60;
@@ -144,6 +144,25 @@ impl Filters {
         self.compare == "true"
     }
 
+    /// The parameters that have a value.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.pairs().into_iter().filter(|(_, value)| !value.trim().is_empty())
+    }
+
+    pub(super) fn of_sessions(&self) -> Result<SessionFilter> {
+        let period = self.period()?;
+        let text = |text: &str| given(text).map(str::to_owned);
+        Ok(SessionFilter {
+            source: text(&self.source),
+            project: text(&self.project),
+            model: text(&self.model),
+            machine: text(&self.machine),
+            since: period.since,
+            until: period.until,
+            ..SessionFilter::default()
+        })
+    }
+
     pub(super) fn of_responses(&self, period: Period) -> ResponseFilter {
         let text = |text: &str| given(text).map(str::to_owned);
         ResponseFilter {
@@ -264,8 +283,13 @@ impl Bar {
 
     /// Parameters without a value are left out.
     pub(super) fn keeping(mut self, kept: &[(&'static str, &str)]) -> Bar {
-        let given = kept.iter().filter(|(_, value)| !value.is_empty());
-        self.kept.extend(given.map(|(name, value)| (*name, (*value).to_owned())));
+        for (name, value) in kept.iter().filter(|(_, value)| !value.is_empty()) {
+            for (_, address, _) in &mut self.presets {
+                let separator = if address.contains('?') { '&' } else { '?' };
+                address.push_str(&format!("{separator}{name}={}", in_address(value)));
+            }
+            self.kept.push((*name, (*value).to_owned()));
+        }
         self
     }
 }

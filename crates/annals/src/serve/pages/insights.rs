@@ -6,8 +6,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
+use super::calls::{CallRow, call_rows};
 use super::filters::{Bar, Filtered, Filters};
-use super::html::{Html, in_address};
+use super::html::Html;
 use super::plot::hour_map;
 use super::rows::SessionLine;
 use super::tools::sums;
@@ -19,10 +20,12 @@ use crate::serve::api::parameters::Nothing;
 use crate::view::format;
 use crate::view::{Paging, SessionOrder, SessionQuery, View};
 use annals_core::Result;
-use annals_store::SessionFilter;
+use annals_store::{CallOrder, CallPart};
 
 /// Sessions in each list.
 const TOP: i64 = 5;
+/// Calls in the list of the slowest.
+const SLOWEST: usize = 8;
 /// Tools in the list of failures.
 const TOOLS: usize = 8;
 /// Calls below which a rate says little.
@@ -34,10 +37,14 @@ const DAYS: i64 = 90;
 #[template(path = "insights.html")]
 struct InsightsPage {
     frame: Frame,
+    tab: &'static str,
     bar: Bar,
     lists: Vec<List>,
     failures: Vec<ToolLine>,
     failed: String,
+    /// The slowest calls, and where more of them are.
+    rows: Vec<CallRow>,
+    slowest: String,
     hours: Option<Html>,
 }
 
@@ -51,6 +58,7 @@ struct List {
 struct ToolLine {
     name: String,
     href: String,
+    calls_address: String,
     failed: String,
     calls: String,
     rate: String,
@@ -77,7 +85,7 @@ fn insights(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<Insights
     let mut lists = Vec::new();
     for (title, order, name) in orders {
         let query = SessionQuery {
-            filter: session_filter(filters)?,
+            filter: filters.of_sessions()?,
             page: Paging { limit: TOP, cursor: None },
             brief: true,
         };
@@ -91,12 +99,13 @@ fn insights(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<Insights
     }
     let sums = sums(view, filters)?;
     let mut failures: Vec<(&String, i64, i64)> =
-        sums.tools.iter().map(|(name, (calls, failed))| (name, *calls, *failed)).collect();
+        sums.tools.iter().map(|(name, tool)| (name, tool.calls, tool.failed)).collect();
     failures.retain(|(_, calls, failed)| *failed > 0 && *calls >= FEWEST_CALLS);
     failures.sort_by_key(|(name, _, failed)| (std::cmp::Reverse(*failed), *name));
     let failures = failures.into_iter().take(TOOLS).map(|(name, calls, failed)| ToolLine {
         name: name.clone(),
-        href: format!("/search?q={}", in_address(&format!("tool:\"{name}\" kind:result"))),
+        href: filters.address("/tools/calls", &[("tool", name), ("failed", "true")]),
+        calls_address: filters.address("/tools/calls", &[("tool", name)]),
         failed: format::number(failed),
         calls: format::number(calls),
         rate: format::percent(failed as f64 / calls.max(1) as f64),
@@ -104,6 +113,7 @@ fn insights(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<Insights
     let hours = view.week_hours(DAYS)?;
     Ok(InsightsPage {
         frame: Frame::new("/insights", "Insights", theme).with_filters(filters),
+        tab: "insights",
         bar: Bar::of(view, "/insights", filters, &["project", "machine"])?,
         lists,
         failures: failures.collect(),
@@ -113,20 +123,8 @@ fn insights(view: &View<'_>, filters: &Filters, theme: Theme) -> Result<Insights
             format::counted(sums.calls, "call"),
             format::percent(sums.failed as f64 / sums.calls.max(1) as f64)
         ),
+        rows: call_rows(view, filters, "", (CallPart::All, CallOrder::Slowest), SLOWEST)?,
+        slowest: filters.address("/tools/calls", &[("compare", ""), ("order", "slowest")]),
         hours: hours.iter().flatten().any(|count| *count > 0).then(|| hour_map(&hours, "prompts")),
-    })
-}
-
-fn session_filter(filters: &Filters) -> Result<SessionFilter> {
-    let period = filters.period()?;
-    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    Ok(SessionFilter {
-        source: text(&filters.source),
-        project: text(&filters.project),
-        model: text(&filters.model),
-        machine: text(&filters.machine),
-        since: period.since,
-        until: period.until,
-        ..SessionFilter::default()
     })
 }

@@ -1,6 +1,8 @@
 //! Markdown of answers as HTML: no raw HTML, no remote images, links only to web and mail addresses.
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
+use pulldown_cmark::{
+    Alignment, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream,
+};
 
 use super::code;
 use super::html::{Html, push_text};
@@ -9,7 +11,10 @@ pub(super) fn markdown(text: &str) -> Html {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let events = TextMergeStream::new(Parser::new_ext(text, options));
     let mut html = String::with_capacity(text.len() * 3 / 2);
-    pulldown_cmark::html::push_html(&mut html, Harmless { events, code: None, pictures: 0 });
+    pulldown_cmark::html::push_html(
+        &mut html,
+        Harmless { events, code: None, pictures: 0, table: Table::default() },
+    );
     Html(html)
 }
 
@@ -20,6 +25,29 @@ struct Harmless<'t, E: Iterator<Item = Event<'t>>> {
     code: Option<(String, String)>,
     /// Nesting of open images: their text is shown instead.
     pictures: usize,
+    table: Table,
+}
+
+/// The place in an open table.
+#[derive(Default)]
+struct Table {
+    columns: Vec<Alignment>,
+    column: usize,
+    is_head: bool,
+}
+
+impl Table {
+    /// The tag of the next cell, if its column is aligned: styles within tags are not allowed on pages.
+    fn aligned_cell(&mut self) -> Option<String> {
+        let tag = if self.is_head { "th" } else { "td" };
+        let class = match self.columns.get(self.column) {
+            Some(Alignment::Right) => Some("number"),
+            Some(Alignment::Center) => Some("middle"),
+            Some(Alignment::Left | Alignment::None) | None => None,
+        };
+        self.column += 1;
+        class.map(|class| format!("<{tag} class=\"{class}\">"))
+    }
 }
 
 impl<'t, E: Iterator<Item = Event<'t>>> Iterator for Harmless<'t, E> {
@@ -57,6 +85,20 @@ impl<'t, E: Iterator<Item = Event<'t>>> Iterator for Harmless<'t, E> {
                     self.code = Some((language, String::new()));
                     continue;
                 }
+                Event::Start(Tag::Table(columns)) => {
+                    let plain = vec![Alignment::None; columns.len()];
+                    self.table = Table { columns, ..Table::default() };
+                    Event::Start(Tag::Table(plain))
+                }
+                Event::Start(Tag::TableHead) => {
+                    (self.table.column, self.table.is_head) = (0, true);
+                    event
+                }
+                Event::Start(Tag::TableRow) => {
+                    (self.table.column, self.table.is_head) = (0, false);
+                    event
+                }
+                Event::Start(Tag::TableCell) => self.table.aligned_cell().map_or(event, markup),
                 Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
                 Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
                 Event::Start(Tag::Link { dest_url, .. }) => {
@@ -133,6 +175,19 @@ mod tests {
             ] {
                 assert!(!shown.contains(bad), "{text} -> {shown}");
             }
+        }
+    }
+
+    #[test]
+    fn aligned_columns_have_classes_and_no_styles() {
+        let shown = markdown("|a|b|c|\n|-|-:|:-:|\n|1|2|3|\n|4|5|6|\n").0;
+        assert!(!shown.contains("style"), "{shown}");
+        for part in [
+            "<th>a</th><th class=\"number\">b</th><th class=\"middle\">c</th>",
+            "<td>1</td><td class=\"number\">2</td><td class=\"middle\">3</td>",
+            "<td class=\"number\">5</td>",
+        ] {
+            assert!(shown.contains(part), "{part} in {shown}");
         }
     }
 

@@ -5,11 +5,14 @@ mod arrange;
 mod assets;
 mod assistant;
 mod audit;
+mod calls;
 mod charts;
 mod code;
+mod compare;
 mod diff;
 mod entries;
 mod export;
+mod files;
 mod filters;
 mod gaps;
 mod home;
@@ -24,6 +27,7 @@ mod paste;
 mod plot;
 mod rows;
 mod search;
+mod search_help;
 mod secrets;
 mod session;
 mod sessions;
@@ -32,6 +36,7 @@ mod tagged;
 mod tools;
 mod trace;
 mod usage;
+mod week;
 
 use std::sync::Arc;
 
@@ -67,17 +72,21 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/sessions/{source}/{session_id}/picture/{key}/{number}", get(session::picture))
         .route("/search", get(search::page).post(arrange::search))
         .route("/tools", get(tools::page))
+        .route("/tools/calls", get(calls::page))
         .route("/usage", get(usage::page))
         .route("/usage/csv", get(usage::csv))
         .route("/library", get(library::page))
         .route("/library/item", get(library::item))
-        .route("/files", get(lineage::page))
-        .route("/lineage", get(lineage::page))
+        .route("/files", get(files::page))
+        .route("/lineage", get(lineage::page).post(lineage::pasted))
         .route("/insights", get(insights::page))
+        .route("/week", get(week::page))
+        .route("/week/markdown", get(week::markdown))
+        .route("/compare", get(compare::page))
         .route("/audit", get(audit::page))
         .route("/secrets", get(secrets::page))
         .route("/gaps", get(gaps::page))
-        .route("/settings", get(settings::page))
+        .route("/settings", get(settings::page).post(settings::sync))
         .route("/palette", get(palette::answer))
         .route("/assets/{key}", get(assets::asset))
 }
@@ -147,7 +156,7 @@ impl Frame {
 }
 
 /// Pages that have the bar of filters.
-const FILTERED: [&str; 4] = ["/sessions", "/usage", "/tools", "/insights"];
+const FILTERED: [&str; 5] = ["/sessions", "/files", "/usage", "/tools", "/insights"];
 
 /// A link of the menu.
 struct MenuEntry {

@@ -8,7 +8,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
+use super::filters::query_of;
 use super::html::{Html, in_address, push_text};
+use super::search_help::{Help, help};
 use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
@@ -34,6 +36,7 @@ struct SearchPage {
     /// What was made of the words: a text, a link, and its address.
     notes: Vec<(String, &'static str, String)>,
     total: String,
+    help: Help,
     results: Vec<ResultHtml>,
     more: Option<String>,
 }
@@ -56,7 +59,7 @@ struct PassageHtml {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SearchForm {
-    q: String,
+    pub(super) q: String,
     source: String,
     role: String,
     kind: String,
@@ -100,7 +103,26 @@ impl SearchForm {
         format!("/search?{}", pairs.join("&"))
     }
 
-    fn to_parameters(&self) -> SearchParameters {
+    /// The same without filters.
+    pub(super) fn of(query: &str) -> SearchForm {
+        SearchForm { q: query.to_owned(), ..SearchForm::default() }
+    }
+
+    /// The same filters with other words.
+    pub(super) fn asking(&self, query: &str) -> SearchForm {
+        SearchForm { q: query.to_owned(), cursor: String::new(), ..self.clone() }
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("/search{}", query_of(self.pairs().into_iter().map(|(name, value)| (name, value.as_str()))))
+    }
+
+    pub(super) fn is_filtered(&self) -> bool {
+        let shapes = ["q", "sort", "cursor"];
+        self.pairs().into_iter().any(|(name, value)| !shapes.contains(&name) && !value.trim().is_empty())
+    }
+
+    pub(super) fn to_parameters(&self) -> SearchParameters {
         let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
         SearchParameters {
             q: self.q.clone(),
@@ -150,6 +172,7 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
         saved: Vec::new(),
         notes: Vec::new(),
         total: String::new(),
+        help: Help::default(),
         results: Vec::new(),
         more: None,
     };
@@ -172,6 +195,9 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
                 page.total.push_str(&format!(" · {percent} % indexed, newest first"));
             }
             page.more = found.next_cursor.as_ref().map(|cursor| form.with("cursor", cursor));
+            if found.results.is_empty() && found.complete && form.cursor.is_empty() {
+                page.help = help(view, form)?;
+            }
             page.results = found.results.iter().map(|result| result_html(result, &form.q)).collect();
         }
         // The box searches while the user types, so incomplete queries are normal.
@@ -235,7 +261,7 @@ fn summary(query: &str, found: &SearchAnswer) -> String {
 /// The time that is preferred and the words that are replaced, each with the search without it.
 fn notes(form: &SearchForm, found: &SearchAnswer) -> Vec<(String, &'static str, String)> {
     let mut notes = Vec::new();
-    for correction in &found.corrections {
+    for correction in found.corrections.iter().filter(|correction| correction.typed != correction.used) {
         let (typed, used) = (correction.typed.as_str(), correction.used.as_str());
         let quoted = form.q.split(' ').map(|word| match word.to_lowercase() == typed {
             true => format!("\"{word}\""),

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::arrange::Arranged;
+use super::compare;
 use super::entries::{Entries, entries};
 use super::filters::query_of;
 use super::html::{Html, in_address, text};
@@ -55,6 +56,7 @@ struct SessionPage {
     resume: String,
     instructions: String,
     api: String,
+    compare: String,
     facts: Vec<(&'static str, String)>,
     /// Name, address, whether it is chosen.
     views: Vec<(&'static str, String, bool)>,
@@ -183,6 +185,7 @@ fn session_page(
             session.source,
             in_address(&session.session_id)
         ),
+        compare: compare::address_with(session),
         facts: facts(session),
         views: VIEWS.map(|(name, label, known)| (label, view_address(name, ""), known == narrowing)).to_vec(),
         beside: view.sessions(&recent)?.sessions.iter().map(SessionLine::of).collect(),
@@ -510,7 +513,7 @@ pub(super) async fn output(
     }
 }
 
-fn plain(kind: &'static str, text: String) -> Response {
+pub(super) fn plain(kind: &'static str, text: String) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
 }
 

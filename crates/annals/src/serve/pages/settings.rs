@@ -1,4 +1,4 @@
-//! The settings page: the sources with how to set them up, what is archived, and who may read it.
+//! The settings page: what is captured and when, the sources with how to set them up, and who may read the archive.
 
 use std::sync::Arc;
 
@@ -7,23 +7,41 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
+use super::arrange::see;
 use super::assistant::colour;
 use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
+use crate::serve::answer::{Answered, Refusal};
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view::format;
-use crate::view::{SourceCard, View};
-use annals_core::Result;
+use crate::view::{FailureView, SourceCard, View};
+use annals_core::{Result, Scope};
 
 #[derive(Template)]
 #[template(path = "settings.html")]
 struct SettingsPage {
     frame: Frame,
+    /// The last capture: for machines, and as shown without a script.
+    captured: Option<(String, String)>,
+    /// This server captures, and the caller may ask for it.
+    syncs: Capture,
+    failures: Vec<FailureView>,
     cards: Vec<Card>,
     /// Sources that were not found on this machine.
     folded: Vec<Card>,
     facts: Vec<(&'static str, String)>,
+}
+
+/// What the page offers for capturing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Capture {
+    /// A button.
+    OnRequest,
+    /// The server captures, but this caller cannot ask for it.
+    ByItself,
+    /// The server shows the archive as it is.
+    Off,
 }
 
 struct Card {
@@ -48,10 +66,34 @@ pub(super) async fn page(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    render(app, caller, move |view| settings(view, theme).map(Some)).await
+    let shared = app.clone();
+    render(app, caller, move |view| {
+        let capture = match (shared.freshness.is_on(), caller.scope == Scope::Owner) {
+            (true, true) => Capture::OnRequest,
+            (true, false) => Capture::ByItself,
+            (false, _) => Capture::Off,
+        };
+        let failures = view.failures(shared.failure().as_ref())?;
+        settings(view, capture, failures, theme).map(Some)
+    })
+    .await
 }
 
-fn settings(view: &View<'_>, theme: Theme) -> Result<SettingsPage> {
+/// Captures what is new now; a longer capture goes on after the page is shown again.
+pub(super) async fn sync(State(app): State<Arc<App>>, caller: Caller) -> Answered {
+    if caller.scope != Scope::Owner {
+        return Err(Refusal::not_found("not found").hint("only the owner captures"));
+    }
+    app.freshness.refresh_now().await;
+    Ok(see("/settings"))
+}
+
+fn settings(
+    view: &View<'_>,
+    syncs: Capture,
+    failures: Vec<FailureView>,
+    theme: Theme,
+) -> Result<SettingsPage> {
     let cards = view.cards()?;
     let (shown, folded) = SourceCard::fold(&cards);
     let sum = |of: fn(&SourceCard) -> i64| cards.iter().map(of).sum::<i64>();
@@ -59,6 +101,9 @@ fn settings(view: &View<'_>, theme: Theme) -> Result<SettingsPage> {
     let machines: Vec<String> = view.choices()?.machines.iter().map(ToString::to_string).collect();
     Ok(SettingsPage {
         frame: Frame::new("/settings", "Settings", theme),
+        captured: view.last_scanned()?.map(|at| (at.clone(), format!("{} UTC", format::minute(&at)))),
+        syncs,
+        failures,
         facts: vec![
             ("sessions", format::number(sum(|card| card.session_count))),
             ("messages", format::number(sum(|card| card.message_count))),

@@ -1,5 +1,7 @@
 //! The files that sessions worked on: their list, and one of them by the end of its path.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,8 +12,9 @@ use crate::view::door::{Door, between_letters};
 use crate::view::format::counted;
 use crate::view::lineage::hunks::HunkReader;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
+use crate::view::session::changes::diff_of;
 use annals_core::{FileWork, Operation, Result, Shown, Time};
-use annals_store::TouchedFile;
+use annals_store::{TouchedFile, WorkFilter};
 
 /// Edits of a file that are shown if its content is not known.
 pub const MOST_EDITS: usize = 50;
@@ -42,6 +45,23 @@ pub struct FileSummary {
     /// Number of times that sessions read it.
     pub reads: i64,
     pub sessions: i64,
+}
+
+/// What sessions did in a folder or to a file.
+#[derive(Debug, Default)]
+pub struct FolderEntry {
+    pub name: Shown,
+    pub path: Shown,
+    pub is_file: bool,
+    pub last_at: Option<String>,
+    pub edits: i64,
+    pub reads: i64,
+    pub sessions: i64,
+    /// Lines that edits wrote, and those that they replaced, as far as the clients recorded their numbers.
+    pub written: i64,
+    pub replaced: i64,
+    /// Lines that each assistant wrote, by its name; most first.
+    pub shares: Vec<(String, i64)>,
 }
 
 /// A file that was edited, but never written or read as a whole.
@@ -99,6 +119,42 @@ impl View<'_> {
         Ok(Some(FileList { files, next_cursor }))
     }
 
+    /// What sessions did below a folder: in its folders, and to its files; without one, in the directories of sessions.
+    /// For the owner. Folders come first, those with most edits before others.
+    pub fn folder(&self, folder: Option<&str>, filter: &WorkFilter) -> Result<Option<Vec<FolderEntry>>> {
+        if !self.archive.is_whole() {
+            return Ok(None);
+        }
+        let folder = folder.map(|folder| folder.trim_end_matches('/'));
+        let mut entries: BTreeMap<(bool, String), (i64, FolderEntry)> = BTreeMap::new();
+        for work in self.archive.work_below(folder, filter)? {
+            let (at, entry) = entries.entry((work.is_file, work.name)).or_default();
+            *at = work.at.max(*at);
+            entry.edits += work.edits;
+            entry.reads += work.calls - work.edits;
+            entry.sessions += work.sessions;
+            entry.written += work.written;
+            entry.replaced += work.replaced;
+            if work.written > 0 {
+                entry.shares.push((work.source, work.written));
+            }
+        }
+        let finish = |((is_file, name), (at, mut entry)): ((bool, String), (i64, FolderEntry))| {
+            let path = folder.map_or_else(|| name.clone(), |folder| format!("{folder}/{name}"));
+            entry.shares.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
+            FolderEntry {
+                name: self.door.text(&name),
+                path: self.door.text(&path),
+                is_file,
+                last_at: (at > 0).then(|| Time::from_micros(at).rfc3339()),
+                ..entry
+            }
+        };
+        let mut entries: Vec<FolderEntry> = entries.into_iter().map(finish).collect();
+        entries.sort_by_key(|entry| (entry.is_file, std::cmp::Reverse((entry.edits, entry.reads))));
+        Ok(Some(entries))
+    }
+
     /// The file with this path, or the latest one whose path ends like this, and the others that do. A path from
     /// another worktree or machine fits if it ends like a file below the directory of a session.
     pub(super) fn find_touched(&self, path_or_end: &str) -> Result<Option<(String, Vec<String>)>> {
@@ -154,6 +210,15 @@ impl View<'_> {
             before: work.before.text.as_deref().map(|text| shown_start(self.door, text)),
             after: work.after.text.as_deref().map(|text| shown_start(self.door, text)),
         }
+    }
+}
+
+impl FileEdit {
+    /// What changed, as a unified diff.
+    pub fn diff(&self) -> Shown {
+        let text = |shown: &Option<Shown>| shown.as_ref().map(ToString::to_string).unwrap_or_default();
+        let start = self.start;
+        Shown::new(diff_of((start, &text(&self.before)), (start, &text(&self.after))))
     }
 }
 

@@ -125,6 +125,17 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// Traces a text from anywhere, with its masked lines; for the owner.
+    pub fn blame_text(&self, text: &CodeFile) -> Result<Option<(Blame, Vec<Shown>)>> {
+        if !self.archive.is_whole() {
+            return Ok(None);
+        }
+        let blame = self.blame(std::slice::from_ref(text))?.pop();
+        Ok(blame.map(|blame| (blame, self.shown_lines(&text.text))))
+    }
+}
+
 impl Blame {
     /// Shortens the path of a file below a directory.
     pub fn make_relative(&mut self, folder: &str) {

@@ -46,18 +46,27 @@ fn change(door: &Door, work: &FileWork, extent: Extent) -> ChangeView {
     if let Some(from) = &work.moved_from {
         diff.push_str(&format!("--- {}\n+++ {}\n", door.text(from), door.text(&work.path)));
     }
-    // Both sides start at the same line; an empty side starts at 0.
-    let (old, new) = (start(&work.before), start(&work.after));
-    if let Some(first) = old.or(new) {
-        let line = |start: Option<u32>, text: &str| if text.is_empty() { 0 } else { start.unwrap_or(first) };
-        diff.push_str(&format!("@@ -{} +{} @@\n", line(old, &before), line(new, &after)));
-    }
-    push_diff(&mut diff, &before, &after);
+    diff.push_str(&diff_of((start(&work.before), &before), (start(&work.after), &after)));
     if cut_before || cut_after {
         diff.push_str("… and more\n");
     }
     let operation = if work.moved_from.is_some() { Operation::MoveTo } else { work.operation };
     ChangeView { path: door.text(&work.path), operation: operation.name(), diff: Shown::new(diff) }
+}
+
+/// A unified diff of two texts, with the lines at which they start, as far as they are known.
+pub(in crate::view) fn diff_of(
+    (old, before): (Option<u32>, &str),
+    (new, after): (Option<u32>, &str),
+) -> String {
+    let mut diff = String::new();
+    // Both sides start at the same line; an empty side starts at 0.
+    if let Some(first) = old.or(new) {
+        let line = |start: Option<u32>, text: &str| if text.is_empty() { 0 } else { start.unwrap_or(first) };
+        diff.push_str(&format!("@@ -{} +{} @@\n", line(old, before), line(new, after)));
+    }
+    push_diff(&mut diff, before, after);
+    diff
 }
 
 fn push_diff(diff: &mut String, before: &str, after: &str) {

@@ -1,6 +1,7 @@
 //! Tokens and cost, counted once: sums by day, model, project, session or source, and the responses behind them.
 
 pub(super) mod activity;
+pub(super) mod calls;
 pub(super) mod prices;
 pub(super) mod tools;
 

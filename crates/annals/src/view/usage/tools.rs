@@ -1,6 +1,6 @@
 //! Tool analytics: calls by tool, files read and written, commands.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -32,6 +32,10 @@ pub struct ToolAnalytics {
     /// Of those, calls that failed.
     #[schema(value_type = HashMap<String, i64>)]
     pub failed_counts: ToolCounts,
+    /// How long calls took, by tool.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub times: BTreeMap<String, CallTimes>,
     pub top_files_read: Vec<FileCount>,
     pub top_files_written: Vec<FileCount>,
     pub top_commands: Vec<CommandCount>,
@@ -45,6 +49,46 @@ pub struct ToolCounts(pub Map<String, Value>);
 impl ToolCounts {
     fn of(counts: Vec<(String, i64)>) -> ToolCounts {
         ToolCounts(counts.into_iter().map(|(name, count)| (name, Value::from(count))).collect())
+    }
+}
+
+/// How often which duration was measured. Durations keep two digits, so that there are few of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    counts: BTreeMap<i64, i64>,
+    slowest: i64,
+}
+
+impl CallTimes {
+    fn add(&mut self, milliseconds: i64) {
+        let digits = milliseconds.checked_ilog10().unwrap_or(0);
+        let step = 10_i64.pow(digits.saturating_sub(1));
+        *self.counts.entry(milliseconds / step * step).or_default() += 1;
+        self.slowest = self.slowest.max(milliseconds);
+    }
+
+    /// Adds those of another source.
+    pub fn merge(&mut self, other: &CallTimes) {
+        for (milliseconds, count) in &other.counts {
+            *self.counts.entry(*milliseconds).or_default() += count;
+        }
+        self.slowest = self.slowest.max(other.slowest);
+    }
+
+    /// In milliseconds, to two digits.
+    pub fn median(&self) -> Option<i64> {
+        let half = (self.counts.values().sum::<i64>() + 1) / 2;
+        let mut seen = 0;
+        let found = self.counts.iter().find(|(_, count)| {
+            seen += **count;
+            seen >= half
+        });
+        found.map(|(milliseconds, _)| *milliseconds)
+    }
+
+    /// In milliseconds; none if no duration is known.
+    pub fn slowest(&self) -> Option<i64> {
+        (!self.counts.is_empty()).then_some(self.slowest)
     }
 }
 
@@ -90,6 +134,7 @@ impl View<'_> {
             machine: machine.as_deref(),
         };
         let mut counts: HashMap<NameId, (i64, i64)> = HashMap::new();
+        let mut times: HashMap<NameId, CallTimes> = HashMap::new();
         let mut commands: HashMap<String, i64> = HashMap::new();
         let (mut calls, mut failed) = (0, 0);
         self.archive.each_call_tally(&calls_of, &mut |call| {
@@ -106,6 +151,9 @@ impl View<'_> {
                 *count = (count.0 + 1, count.1 + failure);
                 calls += 1;
                 failed += failure;
+                if let Some(milliseconds) = call.milliseconds.filter(|milliseconds| *milliseconds >= 0) {
+                    times.entry(call.name).or_default().add(milliseconds);
+                }
             }
         })?;
         let mut read: HashMap<NameId, i64> = HashMap::new();
@@ -116,10 +164,14 @@ impl View<'_> {
         })?;
         let mut tool_counts = Vec::with_capacity(counts.len());
         let mut failed_counts = Vec::new();
-        for (name, (count, failures)) in counts {
-            let name = self.door.raw(&self.archive.name(name)?).to_string();
+        let mut times_by_tool = BTreeMap::new();
+        for (id, (count, failures)) in counts {
+            let name = self.door.raw(&self.archive.name(id)?).to_string();
             if failures > 0 {
                 failed_counts.push((name.clone(), failures));
+            }
+            if let Some(times) = times.remove(&id) {
+                times_by_tool.insert(name.clone(), times);
             }
             tool_counts.push((name, count));
         }
@@ -143,6 +195,7 @@ impl View<'_> {
             failed_call_count: failed,
             tool_counts: ToolCounts::of(tool_counts),
             failed_counts: ToolCounts::of(failed_counts),
+            times: times_by_tool,
             top_files_read: self.top_files(read)?,
             top_files_written: self.top_files(written)?,
             top_commands: commands
@@ -176,5 +229,26 @@ impl View<'_> {
             .into_iter()
             .map(|(path, count)| FileCount { path: self.door.text(&path), count })
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CallTimes;
+
+    #[test]
+    fn half_of_the_calls_took_at_most_the_median() {
+        let mut times = CallTimes::default();
+        assert_eq!((times.median(), times.slowest()), (None, None));
+        for milliseconds in [0, 7, 12, 1_234, 98_765] {
+            times.add(milliseconds);
+        }
+        assert_eq!((times.median(), times.slowest()), (Some(12), Some(98_765)));
+        let mut others = CallTimes::default();
+        for _ in 0..9 {
+            others.add(1_299);
+        }
+        times.merge(&others);
+        assert_eq!((times.median(), times.slowest()), (Some(1_200), Some(98_765)), "two digits");
     }
 }

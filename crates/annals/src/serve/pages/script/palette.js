@@ -6,7 +6,7 @@ let paletteTurn = 0;
 
 function ownOffers() {
   const pages = all(".side nav a").map((link) => ({ kind: "Page", title: link.textContent.trim(), href: link.href }));
-  pages.push({ kind: "Page", title: "Secrets", href: "/secrets" }, { kind: "Page", title: "Gaps", href: "/gaps" });
+  for (const [title, href] of [["Week", "/week"], ["Compare", "/compare"], ["Latest files", "/files?view=latest"], ["Slowest calls", "/tools/calls?order=slowest"], ["Secrets", "/secrets"], ["Gaps", "/gaps"]]) pages.push({ kind: "Page", title, href });
   return [
     ...pages,
     { kind: "Action", title: "Switch between light and dark", run: switchTheme },

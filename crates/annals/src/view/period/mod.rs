@@ -1,14 +1,16 @@
 //! What was done in a day, a week or a month: by project the prompts, the files that were changed, what failed, and what
 //! it cost.
 
+pub mod markdown;
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::context::View;
-use super::paging::Paging;
-use super::session::list::{SessionQuery, SessionView, heading};
-use super::usage::prices::Cost;
+use crate::view::context::View;
+use crate::view::paging::Paging;
+use crate::view::session::list::{SessionQuery, SessionView, heading};
+use crate::view::usage::prices::Cost;
 use annals_core::{Calendar, Period, Raw, Result, Shown, Time};
 use annals_store::{ResponseFilter, SessionFilter, UsageBy, UsageSum};
 
