@@ -103,8 +103,7 @@ fn parse(text: &'static str) -> Vec<Fact<'static>> {
 impl World {
     /// Writes the sessions into a home.
     pub fn write(home: &Path) -> World {
-        let mut world =
-            World { sessions: Vec::new(), questions: Vec::new(), left_out: 0, talks: Vec::new() };
+        let mut world = World { sessions: Vec::new(), questions: Vec::new(), left_out: 0, talks: Vec::new() };
         let mut random = Random(SEED);
         for (domain, text, subjects) in DOMAINS {
             let facts = parse(text);

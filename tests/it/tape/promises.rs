@@ -87,7 +87,8 @@ fn each_session_of_a_file_has_its_own_tape() {
             }
             shared += 1;
             for call in events.iter().filter(|event| event["k"] == "tool.call") {
-                let earlier = owners.insert(call["call_id"].to_string() + &call["args"].to_string(), id.into());
+                let earlier =
+                    owners.insert(call["call_id"].to_string() + &call["args"].to_string(), id.into());
                 assert!(earlier.is_none_or(|earlier| earlier == id), "{place}: {call}");
             }
         }
