@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::http::Server;
 use super::http_client::{Connection, Latencies, load};
@@ -21,6 +21,9 @@ const WIDTH: f64 = 40.0;
 const SESSIONS: &str = "/api/v1/codex/sessions";
 const PAGE: &str = "messages of a session";
 const RARE: &str = "search: a rare word";
+/// Until a newcomer sees a page, and the sessions of the newest day, in milliseconds.
+const FIRST_PAGE: f64 = 1_000.0;
+const NEWEST_DAY: f64 = 3_000.0;
 /// What is asked over HTTP: a name, the path, and the limit of the slowest of a hundred answers in milliseconds.
 const QUESTIONS: [(&str, &str, f64); 7] = [
     ("list of sessions", SESSIONS, 5.0),
@@ -78,9 +81,12 @@ fn measure(
     let files = usize::try_from(bytes / 345_000).unwrap_or(usize::MAX).max(8);
     let corpus = Corpus::write(scratch, &CODEX, &format!("growth-{bytes}"), bytes, files)?;
     let gigabytes = corpus.bytes as f64 / GIGABYTE;
+    let [page, newest] = first_answers(scratch, &corpus)?;
     let cold = first_sync(&corpus)?;
     let share = corpus.database_bytes() as f64 / corpus.bytes as f64 * 100.0;
     let mut figures: Vec<FigureOfSize> = vec![
+        ("first `up`, until the first page".into(), "ms", Some(FIRST_PAGE), page),
+        ("first `up`, until the newest day's sessions".into(), "ms", Some(NEWEST_DAY), newest),
         ("first sync, CPU a GB".into(), "s", Some(COLD_SECONDS), cold.cpu_milliseconds / 1e3 / gigabytes),
         ("peak memory".into(), "MB", Some(PEAK_MEGABYTES), cold.peak_bytes / MEGABYTE),
         ("archive, share of raw".into(), "%", Some(SHARE_PERCENT), share),
@@ -106,6 +112,43 @@ fn measure(
     let [read, scan, compress] = [parts.read, parts.scan, parts.compress].map(per_gigabyte);
     let floor = format!("read {read:.2} s, newlines {scan:.2} s, `zstd -1` {compress:.2} s");
     Ok((format!("{gigabytes:.2} GB, {} files", listed.len()), floor, figures))
+}
+
+/// How long a newcomer waits for a page and for the sessions of the newest day, with an archive that does not exist yet.
+fn first_answers(scratch: &Scratch, corpus: &Corpus<'_>) -> Outcome<[f64; 2]> {
+    let fresh = Corpus {
+        client: corpus.client,
+        scratch: corpus.scratch,
+        home: corpus.home.clone(),
+        archive: scratch.0.join("newcomer"),
+        bytes: corpus.bytes,
+    };
+    let (files, waits) = (corpus.files()?, |started: Instant| started.elapsed().as_secs_f64() * 1e3);
+    let newest = files.last().and_then(|file| file.parent()).ok_or("no transcript")?;
+    let names = files.iter().filter(|file| file.parent() == Some(newest));
+    let names: Vec<String> =
+        names.filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect();
+    let started = Instant::now();
+    let server = Server::start_with(&fresh, "up")?;
+    let mut connection = Connection::open(&server.target)?;
+    connection.get("/")?;
+    let page = waits(started);
+    loop {
+        let listed = connection.get_json(&format!("{SESSIONS}?limit={}", names.len().min(200)))?;
+        let ids = listed["sessions"].as_array().into_iter().flatten();
+        let ids: Vec<&str> = ids.filter_map(|session| session["session_id"].as_str()).collect();
+        if names.iter().all(|name| ids.iter().any(|id| name.ends_with(id))) {
+            break;
+        }
+        if started.elapsed() > Duration::from_secs(600) {
+            return Err("the sessions of the newest day are not listed".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let newest = waits(started);
+    drop(server);
+    fs::remove_dir_all(&fresh.archive).map_err(|error| format!("{}: {error}", fresh.archive.display()))?;
+    Ok([page, newest])
 }
 
 /// How long the slowest of a hundred answers takes with eight clients.

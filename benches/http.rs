@@ -32,8 +32,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(corpus: &Corpus<'_>) -> Outcome<Self> {
+        Self::start_with(corpus, "serve")
+    }
+
+    /// With `serve` or `up`.
+    pub fn start_with(corpus: &Corpus<'_>, verb: &str) -> Outcome<Self> {
         let mut process = corpus
-            .annals(&["serve", "--listen", "127.0.0.1:0", "--json"])
+            .annals(&[verb, "--listen", "127.0.0.1:0", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null()) // a line for each request, which is part of the work
             .spawn()
@@ -44,9 +49,9 @@ impl Server {
         let mut server = Self { process, target };
         let announced: serde_json::Value = match read {
             Some(Ok(_)) => {
-                serde_json::from_str(&line).map_err(|error| format!("serve said {line:?}: {error}"))?
+                serde_json::from_str(&line).map_err(|error| format!("{verb} said {line:?}: {error}"))?
             }
-            _ => return Err("serve said nothing".to_owned()),
+            _ => return Err(format!("{verb} said nothing")),
         };
         let field = |name: &str| announced.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
         server.target.address = field("url").trim_start_matches("http://").to_owned();

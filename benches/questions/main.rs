@@ -18,6 +18,7 @@
 
 mod bm25;
 mod learn;
+mod talks;
 mod world;
 
 use std::collections::BTreeMap;
@@ -59,27 +60,15 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let ours = places(&archive, &world, &asked, &Weights::default());
     let each = started.elapsed().as_secs_f64() * 1e3 / asked.len() as f64;
-    let mut domains: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (number, asked) in asked.iter().enumerate() {
-        domains.entry(asked.domain).or_default().push(number);
-    }
-    println!(
-        "{:<12}{:>6}  {:<34}{:<34}",
-        "", "n", "annals  @1    @5    @10   MRR", "BM25    @1    @5    @10   MRR"
-    );
-    for (domain, numbers) in &domains {
-        let of = |places: &Places| numbers.iter().map(|number| places[*number]).collect::<Places>();
-        println!(
-            "{domain:<12}{:>6}  {:<34}{:<34}",
-            numbers.len(),
-            Figures::of(&of(&ours)),
-            Figures::of(&of(&by_bm25))
-        );
-    }
-    println!("{:<12}{:>6}  {:<34}{:<34}", "all", asked.len(), Figures::of(&ours), Figures::of(&by_bm25));
+    print_places("facts", &asked, &ours, &by_bm25);
+    let talks: Vec<&Asked> = world.talks.iter().collect();
+    let talks_by_bm25: Places = talks.iter().map(|asked| plain.place(&asked.text, asked.session)).collect();
+    let of_talks = places(&archive, &world, &talks, &Weights::default());
+    print_places("talks", &talks, &of_talks, &talks_by_bm25);
     println!("{each:.2} ms a question");
     if has("--misses") {
         print_misses(&world, &asked, &ours, &by_bm25);
+        print_misses(&world, &talks, &of_talks, &talks_by_bm25);
     }
     if !quick {
         learn::cross_check(&archive, &world, &by_bm25);
@@ -90,6 +79,24 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// A line for each domain, and one for all.
+fn print_places(name: &str, asked: &[&Asked], ours: &Places, by_bm25: &Places) {
+    let mut domains: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (number, asked) in asked.iter().enumerate() {
+        domains.entry(asked.domain).or_default().push(number);
+    }
+    println!(
+        "{name:<12}{:>6}  {:<34}{:<34}",
+        "n", "annals  @1    @5    @10   MRR", "BM25    @1    @5    @10   MRR"
+    );
+    domains.insert("~all", (0..asked.len()).collect());
+    for (domain, numbers) in &domains {
+        let of = |places: &Places| Figures::of(&numbers.iter().map(|number| places[*number]).collect());
+        let domain = domain.trim_start_matches('~');
+        println!("{domain:<12}{:>6}  {:<34}{:<34}", numbers.len(), of(ours), of(by_bm25));
+    }
 }
 
 pub fn places(archive: &Experiment, world: &World, asked: &[&Asked], weights: &Weights) -> Places {

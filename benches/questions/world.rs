@@ -22,7 +22,7 @@ const DOMAINS: [(&str, &str, &[&str]); 6] = [
 ];
 
 /// What assistants say in between, whatever it is about.
-const FILLER: [&str; 24] = [
+pub const FILLER: [&str; 24] = [
     "Let me know how it goes, and we can adjust the plan together.",
     "There are a few more things to consider before you decide, for example how much time you have and who else is involved.",
     "A short list often helps: write down what matters most, what can wait, and what you would rather not do at all.",
@@ -68,6 +68,8 @@ pub struct World {
     pub sessions: Vec<Session>,
     pub questions: Vec<Asked>,
     pub left_out: usize,
+    /// Questions about conversations that were written one by one, however much they repeat of their answers.
+    pub talks: Vec<Asked>,
 }
 
 /// One thing that was talked about, and what people ask about it later.
@@ -101,7 +103,7 @@ fn parse(text: &'static str) -> Vec<Fact<'static>> {
 impl World {
     /// Writes the sessions into a home.
     pub fn write(home: &Path) -> World {
-        let mut world = World { sessions: Vec::new(), questions: Vec::new(), left_out: 0 };
+        let mut world = World { sessions: Vec::new(), questions: Vec::new(), left_out: 0, talks: Vec::new() };
         let mut random = Random(SEED);
         for (domain, text, subjects) in DOMAINS {
             let facts = parse(text);
@@ -115,6 +117,7 @@ impl World {
                 }
             }
         }
+        world.write_talks(home, &mut random);
         world
     }
 
@@ -146,19 +149,10 @@ impl World {
                 texts.push((b'A', (*random.pick(&FILLER)).to_owned(), String::new()));
             }
         }
-        let steps: Vec<Step<'_>> = texts
-            .iter()
-            .map(|(kind, text, printed)| match kind {
-                b'U' => Step::User(text),
-                b'A' => Step::Assistant(text),
-                _ => Step::Ran(text, printed),
-            })
-            .collect();
-        let id = write_session_of(home, random.next(), &steps, 0).unwrap();
-        let parts: Vec<String> =
-            texts.iter().flat_map(|(_, text, more)| [text.clone(), more.clone()]).collect();
+        let session = self.sessions.len();
+        self.write_texts(home, random, &texts);
         let mut terms = std::collections::HashSet::new();
-        parts.iter().for_each(|part| {
+        self.sessions[session].parts.iter().for_each(|part| {
             annals_core::each_whole_term(part, |term| {
                 terms.insert(String::from_utf8_lossy(term).into_owned());
             });
@@ -172,10 +166,23 @@ impl World {
                     self.left_out += 1;
                     continue;
                 }
-                let (session, fact) = (self.sessions.len(), *number);
-                self.questions.push(Asked { text, domain, session, fact });
+                self.questions.push(Asked { text, domain, session, fact: *number });
             }
         }
+    }
+
+    /// Writes a session: its texts with who wrote them and what was printed.
+    pub fn write_texts(&mut self, home: &Path, random: &mut Random, texts: &[(u8, String, String)]) {
+        let steps: Vec<Step<'_>> = texts
+            .iter()
+            .map(|(kind, text, printed)| match kind {
+                b'U' => Step::User(text),
+                b'A' => Step::Assistant(text),
+                _ => Step::Ran(text, printed),
+            })
+            .collect();
+        let id = write_session_of(home, random.next(), &steps, 0).unwrap();
+        let parts = texts.iter().flat_map(|(_, text, more)| [text.clone(), more.clone()]).collect();
         self.sessions.push(Session { id, parts });
     }
 }
