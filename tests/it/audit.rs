@@ -71,6 +71,21 @@ fn fields_of_unknown_rows(bench: &Bench, stream: &str, audit: &Value) -> BTreeSe
 }
 
 #[test]
+fn sources_of_which_nothing_was_found_are_named_in_one_line() {
+    let bench = Bench::new();
+    let absent = "Claude Code  nothing found";
+    assert!(bench.run(&["audit"]).stdout.contains(absent), "without any source all are shown");
+    bench.transcript(&rollout(ID), &conversation(ID, "whole"));
+    bench.sync();
+    let audit = bench.run(&["audit"]).stdout;
+    let folded = audit.lines().find(|line| line.starts_with("Nothing found: ")).unwrap();
+    assert!(folded.contains("Claude Code, Gemini CLI") && !folded.contains("Codex"), "{folded}");
+    assert!(!audit.contains(absent), "{audit}");
+    let all = bench.run(&["audit", "--all"]).stdout;
+    assert!(all.contains(absent) && !all.contains("Nothing found:"), "{all}");
+}
+
+#[test]
 fn imports_reconcile_and_their_records_agree_with_the_manifest() {
     for (source, case) in annals_testkit::fixtures::with_exports() {
         let bench = annals_testkit::fixtures::imported(&case);
