@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use annals_testkit::homes::{ClientHome, regular};
-use annals_testkit::{Bench, fixtures};
-
-annals_testkit::over_homes! { nothing_of_a_forgotten_session_is_left }
+use annals_testkit::homes::{fixtures, regular};
+use annals_testkit::{Bench, fixtures as cases};
 
 /// Shorter ones may be part of anything.
 const SHORTEST: usize = 16;
@@ -23,9 +21,10 @@ fn said(bench: &Bench, session: &str) -> Vec<String> {
     blocks.filter(|text| text.len() >= SHORTEST).map(str::to_owned).collect()
 }
 
-fn nothing_of_a_forgotten_session_is_left(homes: &[ClientHome]) {
+#[test]
+fn nothing_of_a_forgotten_session_is_left() {
     let mut checked = 0;
-    for home in regular(homes) {
+    for home in regular(&fixtures()) {
         let bench = Bench::with_home(home.source, &home.path);
         bench.sync_of(home.source);
         let sessions: Vec<Value> =
@@ -174,7 +173,7 @@ fn the_card_of_a_forgotten_task_stays_away_when_the_client_rewrites_it() {
 #[test]
 fn the_files_of_a_conversation_go_with_it_also_when_a_database_has_it_too() {
     for case in ["files", "taken_over"] {
-        let bench = fixtures::synced("opencode", &fixtures::case("opencode", case));
+        let bench = cases::synced("opencode", &cases::case("opencode", case));
         assert!(restored(&bench).contains("says twelve now"), "{case}");
         done(&bench, &["forget", "ses_aaaa0001", "--yes", "--verify"]);
         for _ in 0..2 {
