@@ -71,6 +71,22 @@ fn fields_of_unknown_rows(bench: &Bench, stream: &str, audit: &Value) -> BTreeSe
 }
 
 #[test]
+fn sources_of_which_nothing_was_found_are_named_in_one_line() {
+    let bench = Bench::new();
+    let absent = "Claude Code  nothing found";
+    assert!(bench.run(&["audit"]).stdout.contains(absent), "without any source all are shown");
+    bench.transcript(&rollout(ID), &conversation(ID, "whole"));
+    bench.sync();
+    let audit = bench.run(&["audit"]).stdout;
+    assert!(audit.contains("Codex CLI  100 % accounted for\n"), "{audit}");
+    let folded = audit.lines().find(|line| line.starts_with("Not found: ")).unwrap();
+    assert!(folded.contains("Claude Code, Gemini CLI") && !folded.contains("Codex"), "{folded}");
+    assert!(!audit.contains(absent), "{audit}");
+    let all = bench.run(&["audit", "--all"]).stdout;
+    assert!(all.contains(absent) && !all.contains("Not found:"), "{all}");
+}
+
+#[test]
 fn imports_reconcile_and_their_records_agree_with_the_manifest() {
     for (source, case) in annals_testkit::fixtures::with_exports() {
         let bench = annals_testkit::fixtures::imported(&case);
@@ -197,18 +213,6 @@ fn an_unknown_field_is_named_and_kept() {
     assert_eq!(history["undeclared"], serde_json::json!(["mood"]));
     assert!(bench.run(&["records", "codex_cli/history"]).stdout.contains("\"mood\":\"calm\""));
     assert!(bench.run(&["audit"]).stdout.contains("undeclared mood"));
-}
-
-#[test]
-fn sources_that_are_absent_are_one_line_of_the_audit() {
-    let bench = Bench::new();
-    bench.transcript(&rollout(ID), &conversation(ID, "absent"));
-    bench.sync();
-    let shown = bench.run(&["audit"]).stdout;
-    assert!(shown.contains("Codex CLI  100 % accounted for\n"), "{shown}");
-    assert_eq!(shown.matches("  collected  sessions (").count(), 1, "{shown}");
-    let absent = shown.lines().find(|line| line.starts_with("Not found: ")).unwrap();
-    assert!(absent.contains("Claude Code") && !absent.contains("Codex CLI"), "{absent}");
 }
 
 /// What a home contains decides its status, not that it is there.

@@ -26,6 +26,7 @@ mod codex;
 mod copilot;
 mod exports;
 mod forget;
+mod forget_homes;
 mod gaps;
 mod golden;
 mod http;

@@ -141,6 +141,23 @@ fn a_conversation_that_moved_to_the_database_counts_once() {
 }
 
 #[test]
+fn a_directory_of_settings_beside_the_conversations_does_not_say_that_they_are_gone() {
+    let bench = bench_of("files");
+    let settings = bench.user().join(".config/opencode");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("AGENTS.md"), "Be brief.\n").unwrap();
+    bench.sync_of("opencode");
+
+    let cards = bench.json(&["sources"]);
+    let card = cards["sources"].as_array().unwrap().iter().find(|card| card["source"] == "opencode").unwrap();
+    let root = bench.home_of("opencode").display().to_string();
+    assert_eq!(
+        [&card["source_status"], &card["reason"], &card["source_path"]],
+        ["available", "", root.as_str()]
+    );
+}
+
+#[test]
 fn a_conversation_is_shown_with_its_calls_and_helpers() {
     for case in ["lines", "files"] {
         let bench = bench_of(case);

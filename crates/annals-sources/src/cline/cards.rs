@@ -180,11 +180,12 @@ fn task_history(_session: &str, list: Json<'_>) -> Option<Vec<SessionFact>> {
 /// `ui_messages.json`: of what the interface showed, only the usage of requests is nowhere else.
 pub struct ShownReader {
     session: Arc<str>,
+    has_usage: bool,
 }
 
 impl ShownReader {
     pub fn new(file: &FileContext) -> ShownReader {
-        ShownReader { session: place_of(&file.path).session.into() }
+        ShownReader { session: place_of(&file.path).session.into(), has_usage: false }
     }
 
     fn request(
@@ -237,7 +238,9 @@ impl Reader for ShownReader {
             if kind == "api_req_started" {
                 let within = shown.bytes().as_ptr() as usize - line.bytes().as_ptr() as usize;
                 let span = Span { offset: offset + within as u64, length: shown.bytes().len() as u64 };
-                out.extend(self.request(span, shown, (model.as_deref(), provider.as_deref())));
+                let request = self.request(span, shown, (model.as_deref(), provider.as_deref()));
+                self.has_usage |= request.is_some();
+                out.extend(request);
             } else if !kind.is_empty() && !SHOWN.contains(&kind.as_ref()) {
                 out.push(Item::Drift(format!("shown {kind}")));
             }
@@ -249,7 +252,9 @@ impl Reader for ShownReader {
         String::new()
     }
 
+    /// The rows of a file go with it from the sessions that it is a part of.
     fn facts(&self) -> Vec<Facts> {
-        Vec::new()
+        let part = || Facts { session: self.session.clone(), rank: 5, facts: SessionFacts::default() };
+        self.has_usage.then(part).into_iter().collect()
     }
 }

@@ -27,7 +27,8 @@ impl Reader for HistoryReader {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
         if let Some(list) = line.json().filter(|list| list.is_array()) {
             let mut verdict = Verdict::Kept("history".into());
-            for item in list.items() {
+            // One without fields was forgotten.
+            for item in list.items().filter(|item| !item.object().fields().is_empty()) {
                 let at = item.bytes().as_ptr() as usize - line.bytes().as_ptr() as usize;
                 let read = self.read_entry(offset + at as u64, &item.object(), out);
                 verdict = if matches!(read, Verdict::Kept(_)) { verdict } else { read };

@@ -7,6 +7,9 @@ use crate::tape::shell_read::shell_read;
 use crate::tape::unified::unified_diff_changes;
 use annals_core::{FileRegion, FileWork, Operation};
 
+/// Characters of a line after which the client cuts it.
+const LONGEST_LINE: usize = 2_000;
+
 /// A tool call with its result.
 pub(super) struct FileCall<'a> {
     pub name: &'a str,
@@ -108,18 +111,27 @@ impl FileCall<'_> {
         found
     }
 
-    /// Newer clients note which lines they showed.
+    /// Newer clients note which lines they showed; older ones only number them in the text.
     fn read(&self, path: String) -> Option<FileWork> {
+        let (start, text) = self.displayed().or_else(|| numbered(self.output?))?;
+        // The client cuts longer lines.
+        if text.lines().any(|line| line.chars().count() >= LONGEST_LINE) {
+            return None;
+        }
+        let mut work = FileWork::new(path, Operation::Read);
+        work.after = FileRegion::lines(start, text);
+        Some(work)
+    }
+
+    fn displayed(&self) -> Option<(u32, String)> {
         let shown = self.metadata?.get("display")?.object();
         let number = |name: &str| shown.get_integer(name);
         let is_file = shown.get_text("type").is_none_or(|kind| kind == "file");
-        let is_cut = shown.get("truncated").and_then(Json::boolean) == Some(true);
-        let is_whole = number("lineStart") == Some(1) && number("lineEnd") == number("totalLines");
-        let text =
-            shown.get_text("text").filter(|text| is_file && is_whole && !is_cut && !text.is_empty())?;
-        let mut work = FileWork::new(path, Operation::Read);
-        work.after = FileRegion::lines(1, text.into_owned());
-        Some(work)
+        let text = shown.get_text("text").filter(|text| is_file && !text.is_empty())?;
+        let (start, end) = (number("lineStart")?, number("lineEnd")?);
+        let is_exact = i64::try_from(text.split('\n').count()) == Ok(end - start + 1);
+        let start = u32::try_from(start).ok().filter(|start| is_exact && *start > 0)?;
+        Some((start, text.into_owned()))
     }
 
     fn printed(&self) -> Option<FileWork> {
@@ -129,6 +141,27 @@ impl FileCall<'_> {
         let folder = self.input.get_text("workdir");
         shell_read(&command, printed, folder.as_deref().or(self.folder))
     }
+}
+
+/// The lines of `00001| text` or `1: text`, and the number of the first.
+fn numbered(output: &str) -> Option<(u32, String)> {
+    let (_, shown) = output.split_once("<content>").or_else(|| output.split_once("<file>"))?;
+    let mut start = None;
+    let mut lines = Vec::new();
+    for line in shown.strip_prefix('\n').unwrap_or(shown).split('\n') {
+        // What follows the lines has no number.
+        let Some((number, text)) = line.split_once(": ").or_else(|| line.split_once("| ")) else { break };
+        let Ok(number) = number.parse::<u32>() else { break };
+        if number != *start.get_or_insert(number) + u32::try_from(lines.len()).ok()? {
+            return None;
+        }
+        lines.push(text);
+    }
+    // These clients show the end of the last line as one more.
+    if lines.len() > 1 && lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    (!lines.is_empty()).then_some((start.filter(|start| *start > 0)?, lines.join("\n")))
 }
 
 /// The changes of one file: its text before and after, or a diff.
@@ -178,14 +211,48 @@ mod tests {
         assert_eq!(operations, [Operation::Create, Operation::Delete]);
     }
 
+    fn read(output: &str) -> Option<(Range, String)> {
+        let input = Json::parse(br#"{"filePath":"a"}"#).unwrap().object();
+        let call = FileCall {
+            name: "read",
+            input: &input,
+            metadata: None,
+            output: Some(output),
+            folder: Some("/w"),
+        };
+        let region = call.work().pop()?.after;
+        Some((region.range?, region.text?))
+    }
+
     #[test]
-    fn only_whole_files_are_read_certainly() {
+    fn numbered_lines_of_older_clients_are_read() {
+        let oldest = "<file>\n00001| a: 1\n00002|     b\n00003| \n</file>";
+        let older = "<path>/w/a</path>\n<type>file</type>\n<content>1: a: 1\n2:     b\n3: \n\n(End of file - total 3 lines)\n</content>";
+        for output in [oldest, older] {
+            let (range, text) = read(output).unwrap();
+            assert_eq!((range, text.trim_end()), (Range { start: 1, end: 2 }, "a: 1\n    b"), "{output}");
+        }
+        let (range, _) = read("<file>\n00041| x\n00042| y\n\n(File has more lines.)\n</file>").unwrap();
+        assert_eq!(range, Range { start: 41, end: 42 });
+        assert_eq!(read("<file>\n00001| a\n00003| c\n</file>"), None, "a line is missing");
+        assert_eq!(
+            read(&format!("<file>\n00001| {}\n</file>", "x".repeat(2_000))),
+            None,
+            "cut by the client"
+        );
+        assert_eq!(read("Directory listing"), None);
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_their_numbers_are_not_read() {
         let shown = |end: u32| {
             format!(
                 r#"{{"display":{{"type":"file","text":"a\nb","lineStart":1,"lineEnd":{end},"totalLines":2}}}}"#
             )
         };
         assert_eq!(work("read", r#"{"filePath":"a"}"#, &shown(2)).len(), 1);
-        assert!(work("read", r#"{"filePath":"a"}"#, &shown(1)).is_empty());
+        for end in [1, 3] {
+            assert!(work("read", r#"{"filePath":"a"}"#, &shown(end)).is_empty());
+        }
     }
 }

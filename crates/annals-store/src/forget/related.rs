@@ -176,7 +176,7 @@ impl Store {
              select entry.file, entry.byte_offset, 1, 0 from spoken
              join typed_prompt entry on entry.instance = spoken.instance and entry.words = spoken.words
                   and entry.session_key is null
-                  and entry.at between spoken.at - 60000000 and spoken.at + 60000000
+                  and (spoken.at = 0 or entry.at between spoken.at - 60000000 and spoken.at + 60000000)
              where spoken.session = $1"
         ))?;
         let rows = statement.query_map(params![session], related_line)?;

@@ -17,6 +17,10 @@ pub struct AuditArguments {
     /// Exit with code 1 if a source is below this percentage
     #[arg(long, value_name = "P")]
     fail_under: Option<f64>,
+
+    /// Print an account of each source, also of those of which nothing was found
+    #[arg(short, long)]
+    all: bool,
 }
 
 pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
@@ -34,7 +38,14 @@ pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
             .output
             .json(&json!({"sources": audits, "forgotten": forgotten, "index": index, "next_cursor": null}))?;
     } else {
-        print(context, &audits)?;
+        let is_absent = |audit: &&Audit| audit.percent.is_none() && audit.files.gaps == 0;
+        let (absent, present): (Vec<&Audit>, Vec<&Audit>) = audits.iter().partition(is_absent);
+        if options.all || present.is_empty() {
+            print(context, &audits.iter().collect::<Vec<_>>())?;
+        } else {
+            print(context, &present)?;
+            print_absent(context, &absent)?;
+        }
         print_forgotten(context, &forgotten)?;
         print_index(context, &index)?;
     }
@@ -103,9 +114,16 @@ fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
     Ok(())
 }
 
-fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
-    let is_absent = |audit: &&Audit| audit.percent.is_none() && audit.files.gaps == 0;
-    for audit in audits.iter().filter(|audit| !is_absent(audit)) {
+fn print_absent(context: &mut Context, audits: &[&Audit]) -> Result<()> {
+    let labels: Vec<&str> = audits.iter().map(|audit| audit.provider_label).collect();
+    if labels.is_empty() {
+        return Ok(());
+    }
+    context.output.line(format!("Not found: {} (see `annals audit --all`)", labels.join(", ")))
+}
+
+fn print(context: &mut Context, audits: &[&Audit]) -> Result<()> {
+    for audit in audits {
         let title = context.output.strong(audit.provider_label);
         let accounted = match audit.percent {
             Some(percent) => format!("{percent} % accounted for"),
@@ -213,10 +231,6 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
                 number(line.count)
             ))?;
         }
-    }
-    let absent: Vec<&str> = audits.iter().filter(is_absent).map(|audit| audit.provider_label).collect();
-    if !absent.is_empty() {
-        context.output.line(format!("Not found: {} (see `annals sources --all`)", absent.join(", ")))?;
     }
     Ok(())
 }

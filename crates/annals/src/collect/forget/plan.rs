@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::account::{Account, StoreAccount};
 use super::encodings::{SHORTEST, forms_of};
 use super::{ArchivedFile, archived_files, shape_of};
+use crate::collect::home::file_groups::GROUPS;
 use crate::collect::ingest::content::decoder;
-use crate::collect::ingest::forgotten::{Replacement, each_unit, forgotten_parts};
+use crate::collect::ingest::forgotten::{Replacement, each_unit, entries_of, forgotten_parts, id_of};
 use annals_core::{
-    Error, FileId, Forgotten, ForgottenHash, ForgottenText, Framing, LineKind, Result, Scope, SessionId, Time,
+    Error, FileId, Forgotten, ForgottenHash, ForgottenText, Framing, InstanceId, LineKind, Result, Scope,
+    SessionId, Time,
 };
+use annals_sources::by_name;
+use annals_sources::json::Json;
 use annals_store::{RelatedLine, Store};
 
 /// Bytes of a sample that is looked for in the raw file, samples of a line, and of all lines.
@@ -143,7 +147,7 @@ impl Planner<'_> {
         let mut places = self.places(&sessions, &keys)?;
         self.add_mentions(&mut places, &keys)?;
         for (file, places) in &places {
-            self.remember(*file, places)?;
+            self.remember(*file, places, &keys)?;
         }
         self.plan.sessions = sessions;
         Ok(())
@@ -158,13 +162,16 @@ impl Planner<'_> {
         for (file, is_only) in self.store.files_of_sessions(sessions)? {
             places.entry(file).or_default().whole |= is_only;
         }
+        self.add_grouped(&mut places);
         // The client names files after the session that they belong to.
+        let mut named = HashSet::new();
         for (id, file) in &self.files {
             let is_named =
                 ids_in(&file.file.path).any(|id| keys.contains(&(file.source.clone(), id.to_owned())));
             let is_shared = places.get(id).is_some_and(|places| !places.whole);
             if is_named && !is_shared {
                 places.entry(*id).or_default().whole = true;
+                named.insert(*id);
             }
         }
         for line in self.store.records_of_sessions(sessions)? {
@@ -172,6 +179,9 @@ impl Planner<'_> {
             let places = places.entry(line.file).or_default();
             places.whole |= framing == Some(Framing::Whole);
             places.offsets.insert(line.offset, LineKind::Content);
+        }
+        for (id, places) in &mut places {
+            places.whole = places.whole && (named.contains(id) || !self.is_list(*id, keys)?);
         }
         for session in sessions {
             for line in self.store.lines_of_session(*session)? {
@@ -190,6 +200,47 @@ impl Planner<'_> {
         }
         self.plan.account.copied_lines = copies.len() as u64;
         Ok(places)
+    }
+
+    /// Whether a file is a list with an entry for each session or prompt. The client will add those of other sessions to it,
+    /// so that it is never forgotten as a whole.
+    fn is_list(&self, id: FileId, keys: &HashSet<(String, String)>) -> Result<bool> {
+        let Some(ArchivedFile { source, file, .. }) = self.files.get(&id) else { return Ok(false) };
+        if file.framing != Framing::Whole {
+            return Ok(false);
+        }
+        let mut is_list = false;
+        let Ok(content) = decoder(self.store.bytes(id, file.version), file.encoding) else {
+            return Ok(false);
+        };
+        each_unit(content, file.framing, &mut |_, unit| {
+            let is_array = Json::parse(unit).is_some_and(|document| document.is_array());
+            is_list = is_array && entries_of(unit).iter().any(|entry| names_one(entry, source, keys));
+        })?;
+        Ok(is_list)
+    }
+
+    /// The files that a conversation of many files was put together from.
+    fn add_grouped(&self, places: &mut BTreeMap<FileId, Places>) {
+        let mut homes: BTreeMap<InstanceId, Vec<&ArchivedFile>> = BTreeMap::new();
+        for file in self.files.values() {
+            homes.entry(file.instance).or_default().push(file);
+        }
+        for files in homes.values() {
+            let source = files.first().and_then(|file| by_name(&file.source));
+            let Some(grouping) = source.and_then(|source| source.grouping()) else { continue };
+            let known: BTreeMap<&str, FileId> =
+                files.iter().map(|file| (file.file.path.as_str(), file.file.id)).collect();
+            let paths: Vec<&str> = known.keys().copied().collect();
+            for group in grouping.groups(&paths) {
+                let document = known.get(format!("{GROUPS}/{}", group.name).as_str());
+                let is_whole = document.and_then(|id| places.get(id)).is_some_and(|places| places.whole);
+                let members = group.files.iter().filter(|_| is_whole);
+                for id in members.filter_map(|path| known.get(path.as_str())) {
+                    places.entry(*id).or_default().whole = true;
+                }
+            }
+        }
     }
 
     /// Lists that name these sessions: lines of which no row is made.
@@ -224,12 +275,14 @@ impl Planner<'_> {
     }
 
     /// Makes the hashes by which the lines of a file are recognised, here and wherever they come from again.
-    fn remember(&mut self, id: FileId, places: &Places) -> Result<()> {
+    fn remember(&mut self, id: FileId, places: &Places, keys: &HashSet<(String, String)>) -> Result<()> {
         let Some(archived) = self.files.get(&id) else { return Ok(()) };
         let file = &archived.file;
         if places.whole {
             self.plan.whole.insert(id);
-        } else if file.framing != Framing::Lines {
+        } else if file.framing == Framing::Whole {
+            return self.remember_entries(id, places, keys);
+        } else if file.framing == Framing::Sequence {
             self.plan.kept_copies += places.offsets.len() as u64;
             return Ok(());
         }
@@ -259,6 +312,48 @@ impl Planner<'_> {
                 forgotten.add_line(unit.len() as u64, hash);
             })?;
         }
+        Ok(())
+    }
+
+    /// The same for the entries about these sessions in a list that has others too. One that is about a session as a whole
+    /// is also recognised by its id, because clients rewrite it.
+    fn remember_entries(
+        &mut self,
+        id: FileId,
+        places: &Places,
+        keys: &HashSet<(String, String)>,
+    ) -> Result<()> {
+        let Some(ArchivedFile { source, file, .. }) = self.files.get(&id) else { return Ok(()) };
+        let (forgotten, samples) = (&mut self.forgotten, &mut self.plan.samples);
+        let (lines, sampled) = (&mut self.plan.lines, &mut self.sampled);
+        let mut left = places.offsets.clone();
+        for version in self.store.versions(id)? {
+            let is_of_rows = version.version == file.rows_version;
+            let bytes = self.store.bytes(id, version.version);
+            let Ok(content) = decoder(bytes, file.encoding) else { continue };
+            each_unit(content, file.framing, &mut |start, unit| {
+                for entry in entries_of(unit) {
+                    let from = start + (entry.bytes().as_ptr() as usize - unit.as_ptr() as usize) as u64;
+                    let within = from..from + entry.bytes().len() as u64;
+                    let has_row = is_of_rows && places.offsets.range(within.clone()).next().is_some();
+                    if !has_row && !names_one(&entry, source, keys) {
+                        continue;
+                    }
+                    left.retain(|offset, _| !within.contains(offset));
+                    sample(samples, sampled, entry.bytes());
+                    let mut remember = |bytes: &[u8], kind: LineKind| {
+                        let hash = forgotten.hash_of_line(&file.logical_path, bytes, kind);
+                        lines.push((bytes.len() as u64, hash));
+                        forgotten.add_line(bytes.len() as u64, hash);
+                    };
+                    remember(entry.bytes(), LineKind::Content);
+                    if let Some(id) = id_of(&entry).filter(|id| is_key(id, source, keys)) {
+                        remember(id.bytes(), LineKind::Other);
+                    }
+                }
+            })?;
+        }
+        self.plan.kept_copies += left.len() as u64;
         Ok(())
     }
 
@@ -320,6 +415,15 @@ impl Planner<'_> {
         self.plan.account.lines += self.plan.lines.len() as u64;
         Ok(())
     }
+}
+
+fn is_key(json: &Json<'_>, source: &str, keys: &HashSet<(String, String)>) -> bool {
+    json.text().is_some_and(|text| keys.contains(&(source.to_owned(), text.into_owned())))
+}
+
+/// Whether an entry of a list says which of these sessions it is about.
+fn names_one(entry: &Json<'_>, source: &str, keys: &HashSet<(String, String)>) -> bool {
+    entry.object().fields().iter().any(|(_, value)| is_key(value, source, keys))
 }
 
 fn add_line(places: &mut Places, line: RelatedLine) {

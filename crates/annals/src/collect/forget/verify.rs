@@ -17,6 +17,8 @@ use annals_store::Store;
 /// Raw bytes that are searched at once, and how much of them is searched again with the next: no text is longer.
 const PIECE: usize = 8 << 20;
 const OVERLAP: usize = 256 << 10;
+/// The table with the keys of removed rows.
+const REMOVED: &str = "removed";
 
 /// Where was searched, and what was found.
 #[derive(Debug, Default, Serialize)]
@@ -111,6 +113,11 @@ pub fn verify(data_dir: &Path, texts: &[String], samples: Option<&Forgotten>) ->
     verified.tables.values = values;
     search_raw(data_dir, &mut verified, &mut search)?;
     verified.raw.free_pages = store.free_pages()?;
+    // Ids of what was removed stay, for the consumers of records.
+    let ids = places.iter().filter(|(place, name, _)| *place == "table" && name == REMOVED);
+    let ids: HashSet<Vec<u8>> = ids.map(|(_, _, part)| part.clone()).collect();
+    suspected.retain(|part| !ids.contains(part));
+    places.retain(|(_, _, part)| !ids.contains(part));
     let kept = kept_parts(&store, &forgotten, &suspected)?;
     for (place, name, part) in places {
         if !kept.contains(&part) {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::content::decoder;
 use super::parse::SEQUENCE_END;
 use annals_core::{BLANK, Encoding, Forgotten, Framing, MASK};
+use annals_sources::json::Json;
 
 /// Longer lines and documents are searched for texts only in parts of this size.
 const LONGEST: usize = 256 << 20;
@@ -137,21 +138,66 @@ fn find_blanks(input: impl Read, forgotten: &Forgotten, shape: Shape<'_>) -> io:
     each_unit(input, shape.framing, &mut |start, unit| {
         if forgotten.is_forgotten(shape.path, unit) {
             blanks.push(Blank { range: start..start + unit.len() as u64, fill: BLANK });
-        } else if forgotten.has_texts() {
-            let first = blanks.len();
+            return;
+        }
+        let first = blanks.len();
+        if shape.framing == Framing::Whole {
+            forgotten_entries(unit, forgotten, shape.path, &mut |range| {
+                blanks
+                    .push(Blank { range: start + range.start as u64..start + range.end as u64, fill: BLANK });
+            });
+        }
+        let entries = blanks.len();
+        if forgotten.has_texts() {
             let is_json = matches!(unit.first(), Some(b'{' | b'['));
             forgotten.each_text(unit, &mut |range| {
-                if !(is_json && is_inside_escape(unit, range.start)) {
-                    let digits = unit[range.clone()].iter().all(u8::is_ascii_digit);
+                let place = start + range.start as u64..start + range.end as u64;
+                let is_in_entry = blanks[first..entries]
+                    .iter()
+                    .any(|entry| entry.range.start < place.end && place.start < entry.range.end);
+                if !is_in_entry && !(is_json && is_inside_escape(unit, range.start)) {
+                    let digits = unit[range].iter().all(u8::is_ascii_digit);
                     // A number has to stay one.
                     let fill = if digits { b'1' } else { MASK };
-                    blanks.push(Blank { range: start + range.start as u64..start + range.end as u64, fill });
+                    blanks.push(Blank { range: place, fill });
                 }
             });
             blanks[first..].sort_by_key(|blank| (blank.range.start, blank.range.end));
         }
     })?;
     Ok(blanks)
+}
+
+/// The entries of a list, or of the lists in an object: what a file that many sessions share has about each of them.
+pub fn entries_of(document: &[u8]) -> Vec<Json<'_>> {
+    let Some(json) = Json::parse(document) else { return Vec::new() };
+    let lists: Vec<Json<'_>> = match json.is_array() {
+        true => vec![json],
+        false if json.is_object() => json.object().fields().iter().map(|(_, value)| *value).collect(),
+        false => Vec::new(),
+    };
+    let lists = lists.into_iter().filter(|list| list.is_array());
+    lists.flat_map(|list| list.items()).filter(|entry| entry.is_object()).collect()
+}
+
+/// What an entry about a session as a whole has in place of its name, as in the file.
+pub fn id_of<'a>(entry: &Json<'a>) -> Option<Json<'a>> {
+    entry.get("id").filter(|id| id.is_string())
+}
+
+/// Emits what is inside of the braces of entries that were forgotten: an object without fields stays, so that the
+/// document can still be read.
+fn forgotten_entries(document: &[u8], forgotten: &Forgotten, path: &str, emit: &mut dyn FnMut(Range<usize>)) {
+    if !matches!(document.first(), Some(b'{' | b'[')) {
+        return;
+    }
+    for entry in entries_of(document) {
+        let is_known = |json: Json<'_>| forgotten.is_forgotten(path, json.bytes());
+        if is_known(entry) || id_of(&entry).is_some_and(is_known) {
+            let start = entry.bytes().as_ptr() as usize - document.as_ptr() as usize;
+            emit(start + 1..start + entry.bytes().len() - 1);
+        }
+    }
 }
 
 /// Whether a backslash before `at` makes what follows part of an escape.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::status::{DiskState, sources_of_people};
+use super::status::{DiskState, sources_of_people, weight};
 use crate::view::context::View;
 use crate::view::door::Door;
 use annals_core::{InstanceId, Manifest, Result, Retention, Shown, SourceStatus, Time};
@@ -56,7 +56,8 @@ impl View<'_> {
         for source in self.used_sources()? {
             let manifest = source.manifest();
             let mut card = empty_card(manifest);
-            for home in self.archive.homes(Some(manifest.source))? {
+            let homes = self.archive.homes(Some(manifest.source))?;
+            if let Some(home) = homes.iter().max_by_key(|home| weight(home.status)) {
                 card.source_path = Some(self.door.raw(&home.root));
                 card.source_status = home.status;
                 card.reason = self.door.raw(&home.reason);
@@ -123,16 +124,19 @@ pub fn cards_without_archive(door: &Door, disk: &[DiskState]) -> Vec<SourceCard>
 }
 
 impl SourceCard {
-    /// Applies the current state of the source's home on disk, if known.
+    /// Applies the current state of the source's homes on disk, if known.
     fn apply_disk_state(&mut self, door: &Door, disk: &[DiskState]) {
-        for (_, path, status, reason) in disk.iter().filter(|(name, ..)| *name == self.source) {
-            self.source_path = Some(door.text(path));
-            // What the last sync found in it says more than that it is there.
-            let known = matches!(self.source_status, SourceStatus::Empty | SourceStatus::Unsupported);
-            if !(known && *status == SourceStatus::Available) {
-                self.source_status = *status;
-                self.reason = door.text(reason);
-            }
+        let homes = disk.iter().filter(|(name, ..)| *name == self.source);
+        // Of several, the one that the card is already about.
+        let is_same = |path: &str| Some(door.text(path)) == self.source_path;
+        let telling = homes.max_by_key(|(_, path, status, _)| (weight(*status), is_same(path)));
+        let Some((_, path, status, reason)) = telling else { return };
+        self.source_path = Some(door.text(path));
+        // What the last sync found in it says more than that it is there.
+        let known = matches!(self.source_status, SourceStatus::Empty | SourceStatus::Unsupported);
+        if !(known && *status == SourceStatus::Available) {
+            self.source_status = *status;
+            self.reason = door.text(reason);
         }
     }
 }

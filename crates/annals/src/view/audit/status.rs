@@ -62,6 +62,18 @@ fn is_api_traces(source: &dyn Source) -> bool {
     source.manifest().source == of_programs().manifest().source
 }
 
+/// A source with several homes has the status of the one that says most: a directory of settings without sessions does not
+/// make a source empty whose sessions are in another one.
+pub(super) fn weight(status: SourceStatus) -> u8 {
+    match status {
+        SourceStatus::Unavailable => 0,
+        SourceStatus::Empty => 1,
+        SourceStatus::Unsupported => 2,
+        SourceStatus::Error => 3,
+        SourceStatus::Available => 4,
+    }
+}
+
 /// The current state of a source's homes on disk: source, path, status and reason.
 pub type DiskState = (&'static str, String, SourceStatus, String);
 
@@ -85,12 +97,13 @@ impl View<'_> {
             source_path: None,
             last_scanned_at: homes.iter().filter_map(|home| home.last_scanned).max().map(Time::rfc3339),
         };
-        for (_, path, status, reason) in self.disk.iter().filter(|(name, ..)| *name == manifest.source) {
+        let disk = self.disk.iter().filter(|(name, ..)| *name == manifest.source);
+        if let Some((_, path, status, reason)) = disk.max_by_key(|(_, _, status, _)| weight(*status)) {
             state.source_path = Some(self.door.text(path));
             state.source_status = *status;
             state.reason = self.door.text(reason);
         }
-        for home in &homes {
+        if let Some(home) = homes.iter().max_by_key(|home| weight(home.status)) {
             state.source_path = Some(self.door.raw(&home.root));
             state.source_status = home.status;
             state.reason = self.door.raw(&home.reason);
