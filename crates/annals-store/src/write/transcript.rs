@@ -449,7 +449,7 @@ impl Writer<'_> {
         drop(statement);
         // Full outputs are whole files.
         match document.span.offset {
-            0 => self.mark_calls_with_output(instance, &document.stream, &document.key),
+            0 => self.mark_calls_with_output(instance, document.stream, &document.key),
             _ => Ok(()),
         }
     }
