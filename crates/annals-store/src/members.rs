@@ -155,6 +155,11 @@ impl Store {
         Ok(())
     }
 
+    /// The row of a member, who need not have access any more.
+    pub fn member_id(&self, name: &str) -> Result<Option<MemberId>> {
+        Ok(self.member(name)?.map(|member| member.id))
+    }
+
     /// What a member sees; None if they were removed.
     pub(crate) fn scope_of_member(&self, member: MemberId) -> Result<Option<Scope>> {
         let mut statement = self.connection.prepare_cached(sql!(
