@@ -24,7 +24,10 @@ mod sync;
 pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, InteractionReply, Notice, run_connector};
 pub use discover::unread_assistants;
-pub use exchange::{ImportedArchive, archive_at, import_archive};
+pub use exchange::{
+    Exchanger, FirstPush, HubAddress, ImportedArchive, PullReport, PushChoice, PushOptions, PushReport,
+    answer_step, archive_at, import_archive, pull, push,
+};
 pub use failures::{note_failure, note_success};
 pub use forget::account::Account;
 pub use forget::plan::{ForgetPlan, Selection, plan as plan_forgetting};

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::receive::{Received, Receiver};
+use super::receive::{ReceivedFiles, Receiver};
 use crate::collect::options::{Environment, Progress};
 use crate::collect::run::{self, Run};
 use annals_core::{Arrangement, Error, MemberId, Result, Scope};
@@ -22,7 +22,7 @@ const ARRANGEMENTS_AT_ONCE: usize = 1_000;
 pub struct ImportedArchive {
     pub path: PathBuf,
     pub homes: u64,
-    pub received: Received,
+    pub received: ReceivedFiles,
     pub bytes: u64,
     /// Arrangements, and how many of them were new.
     pub arrangements: (u64, u64),
@@ -97,7 +97,7 @@ pub fn import_archive(
                 }
             }
             progress.advance(files.len() as u64, 0);
-            let missing = receiver.missing(instance, &files)?;
+            let missing = receiver.missing(instance, &home.name.source, &files)?;
             report.bytes += copy_blobs(
                 &other,
                 &mut receiver,

@@ -7,11 +7,11 @@ use annals_store::{ContentHash, ExchangeFile, ExchangeVersion, SEGMENT, Store};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Merged {
     pub file: ExchangeFile,
-    pub change: Change,
+    pub change: VersionChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum VersionChange {
     /// Nothing is new.
     Same,
     /// Only what is said about versions from this one on.
@@ -44,13 +44,17 @@ pub fn merge(ours: &ExchangeFile, theirs: &ExchangeFile, bytes: &dyn Bytes) -> R
         return Ok(Merged { file, change });
     }
     if continues(theirs, ours, bytes)?.is_some() {
-        return Ok(Merged { file: ours.clone(), change: Change::Same });
+        return Ok(Merged { file: ours.clone(), change: VersionChange::Same });
     }
     interleave(ours, theirs, bytes)
 }
 
 /// How `later` differs from `earlier`, if it only goes on where that ends.
-fn continues(earlier: &ExchangeFile, later: &ExchangeFile, bytes: &dyn Bytes) -> Result<Option<Change>> {
+fn continues(
+    earlier: &ExchangeFile,
+    later: &ExchangeFile,
+    bytes: &dyn Bytes,
+) -> Result<Option<VersionChange>> {
     let count = earlier.versions.len();
     if count > later.versions.len() {
         return Ok(None);
@@ -71,12 +75,12 @@ fn continues(earlier: &ExchangeFile, later: &ExchangeFile, bytes: &dyn Bytes) ->
     }
     let added = later.versions.get(count).map(|version| version.version);
     Ok(Some(match (from, added) {
-        (Some(version), None) if is_longer => Change::Grown { version },
-        (Some(from), Some(_)) => Change::Versions { from },
-        (None, Some(from)) => Change::Versions { from },
-        (Some(from), None) => Change::Metadata { from },
-        (None, None) if is_described_alike(earlier, later) => Change::Same,
-        (None, None) => Change::Metadata { from: i64::MAX },
+        (Some(version), None) if is_longer => VersionChange::Grown { version },
+        (Some(from), Some(_)) => VersionChange::Versions { from },
+        (None, Some(from)) => VersionChange::Versions { from },
+        (Some(from), None) => VersionChange::Metadata { from },
+        (None, None) if is_described_alike(earlier, later) => VersionChange::Same,
+        (None, None) => VersionChange::Metadata { from: i64::MAX },
     }))
 }
 
@@ -109,8 +113,11 @@ fn interleave(ours: &ExchangeFile, theirs: &ExchangeFile, bytes: &dyn Bytes) -> 
     let mut file = ours.clone();
     file.captures = both(&ours.captures, &theirs.captures);
     if !changed {
-        let change =
-            if file.captures == ours.captures { Change::Same } else { Change::Metadata { from: i64::MAX } };
+        let change = if file.captures == ours.captures {
+            VersionChange::Same
+        } else {
+            VersionChange::Metadata { from: i64::MAX }
+        };
         return Ok(Merged { file, change });
     }
     versions.sort_by_key(|version| version.captured_at);
@@ -123,7 +130,7 @@ fn interleave(ours: &ExchangeFile, theirs: &ExchangeFile, bytes: &dyn Bytes) -> 
     file.rows_version = versions.len() as i64;
     file.first_seen = ours.first_seen.min(theirs.first_seen);
     file.versions = versions;
-    Ok(Merged { file, change: Change::Interleaved })
+    Ok(Merged { file, change: VersionChange::Interleaved })
 }
 
 /// Whether a version starts with all bytes of another one.
@@ -217,20 +224,20 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_and_nothing_is_there_twice() {
-        let cases: &[(Versions<'_>, Versions<'_>, Change, &[&str])] = &[
-            (&[("ab", 1)], &[("ab", 1)], Change::Same, &["ab"]),
-            (&[("ab", 1)], &[("abc", 1)], Change::Grown { version: 1 }, &["abc"]),
-            (&[("abc", 1)], &[("ab", 1)], Change::Same, &["abc"]),
-            (&[("ab", 1)], &[("ab", 1), ("x", 2)], Change::Versions { from: 2 }, &["ab", "x"]),
-            (&[("ab", 1)], &[("abc", 1), ("x", 2)], Change::Versions { from: 1 }, &["abc", "x"]),
+        let cases: &[(Versions<'_>, Versions<'_>, VersionChange, &[&str])] = &[
+            (&[("ab", 1)], &[("ab", 1)], VersionChange::Same, &["ab"]),
+            (&[("ab", 1)], &[("abc", 1)], VersionChange::Grown { version: 1 }, &["abc"]),
+            (&[("abc", 1)], &[("ab", 1)], VersionChange::Same, &["abc"]),
+            (&[("ab", 1)], &[("ab", 1), ("x", 2)], VersionChange::Versions { from: 2 }, &["ab", "x"]),
+            (&[("ab", 1)], &[("abc", 1), ("x", 2)], VersionChange::Versions { from: 1 }, &["abc", "x"]),
             // A file that was truncated stays truncated.
-            (&[("ab", 1)], &[("ab", 1), ("a", 2)], Change::Versions { from: 2 }, &["ab", "a"]),
-            (&[("ab", 1), ("x", 2)], &[("ab", 1)], Change::Same, &["ab", "x"]),
+            (&[("ab", 1)], &[("ab", 1), ("a", 2)], VersionChange::Versions { from: 2 }, &["ab", "a"]),
+            (&[("ab", 1), ("x", 2)], &[("ab", 1)], VersionChange::Same, &["ab", "x"]),
             // Two archives that captured one home at different times.
-            (&[("ab", 1), ("x", 3)], &[("abc", 1), ("y", 2)], Change::Interleaved, &["abc", "y", "x"]),
-            (&[("x", 3)], &[("ab", 1), ("xy", 4)], Change::Interleaved, &["ab", "xy"]),
-            (&[("ab", 1), ("x", 3)], &[("x", 3)], Change::Same, &["ab", "x"]),
-            (&[("", 1)], &[("ab", 2)], Change::Grown { version: 1 }, &["ab"]),
+            (&[("ab", 1), ("x", 3)], &[("abc", 1), ("y", 2)], VersionChange::Interleaved, &["abc", "y", "x"]),
+            (&[("x", 3)], &[("ab", 1), ("xy", 4)], VersionChange::Interleaved, &["ab", "xy"]),
+            (&[("ab", 1), ("x", 3)], &[("x", 3)], VersionChange::Same, &["ab", "x"]),
+            (&[("", 1)], &[("ab", 2)], VersionChange::Grown { version: 1 }, &["ab"]),
         ];
         for (ours, theirs, change, expected) in cases {
             let contents = Contents::default();

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::io::Read;
 
-use super::merge::{Change, merge};
+use super::merge::{VersionChange, merge};
 use crate::collect::ingest::content::CHUNK;
 use crate::collect::ingest::forgotten::{Replacement, Shape, fill, forgotten_parts};
 use crate::collect::ingest::parse::Parse;
@@ -21,7 +21,7 @@ const FLUSH: u64 = 64 << 20;
 
 /// What became of some files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedFiles {
     pub new_files: u64,
     pub changed_files: u64,
     pub unchanged_files: u64,
@@ -31,8 +31,8 @@ pub struct Received {
     pub damaged: Vec<(String, String)>,
 }
 
-impl Received {
-    pub fn add(&mut self, other: Received) {
+impl ReceivedFiles {
+    pub fn add(&mut self, other: ReceivedFiles) {
         self.new_files += other.new_files;
         self.changed_files += other.changed_files;
         self.unchanged_files += other.unchanged_files;
@@ -55,7 +55,7 @@ pub struct Receiver {
 struct Planned {
     file: ExchangeFile,
     known: Option<KnownFile>,
-    change: Option<Change>,
+    change: Option<VersionChange>,
     digest: [u8; 32],
     /// All blobs that were sent for it.
     sent: HashSet<ContentHash>,
@@ -72,11 +72,16 @@ impl Receiver {
     }
 
     /// The blobs of these files that have to be sent before they can be taken.
-    pub fn missing(&self, instance: InstanceId, files: &[ExchangeFile]) -> Result<Vec<ContentHash>> {
+    pub fn missing(
+        &self,
+        instance: InstanceId,
+        source: &str,
+        files: &[ExchangeFile],
+    ) -> Result<Vec<ContentHash>> {
         let mut wanted = Vec::new();
         let mut seen = HashSet::new();
         for file in files {
-            file.check()?;
+            check(source, file)?;
             if self.stays_away(instance, file)? || self.is_received(instance, file)? {
                 continue;
             }
@@ -88,18 +93,23 @@ impl Receiver {
     }
 
     /// Takes files whose blobs are all there, in one transaction.
-    pub fn take(&mut self, instance: InstanceId, source: &str, files: &[ExchangeFile]) -> Result<Received> {
-        if let Some(hash) = self.missing(instance, files)?.first() {
+    pub fn take(
+        &mut self,
+        instance: InstanceId,
+        source: &str,
+        files: &[ExchangeFile],
+    ) -> Result<ReceivedFiles> {
+        if let Some(hash) = self.missing(instance, source, files)?.first() {
             return Err(Error::bad_request(format!("blob {hash}: missing")));
         }
-        let mut received = Received::default();
+        let mut received = ReceivedFiles::default();
         let mut planned = Vec::new();
         let mut paths = HashSet::new();
         for file in files {
             if !paths.insert(file.path.as_str()) {
                 return Err(Error::bad_request(format!("{:?} is there twice", file.path)));
             }
-            match self.plan(instance, source, file)? {
+            match self.plan(instance, file)? {
                 Some(plan) => planned.push(plan),
                 None if self.stays_away(instance, file)? => received.forgotten_files += 1,
                 None => received.unchanged_files += 1,
@@ -117,10 +127,10 @@ impl Receiver {
             let change = plan.change;
             match (&plan.known, change) {
                 (None, _) => received.new_files += 1,
-                (Some(_), Some(Change::Same) | None) => received.unchanged_files += 1,
+                (Some(_), Some(VersionChange::Same) | None) => received.unchanged_files += 1,
                 (Some(_), Some(_)) => received.changed_files += 1,
             }
-            if let (Some(known), Some(Change::Same)) = (&plan.known, change) {
+            if let (Some(known), Some(VersionChange::Same)) = (&plan.known, change) {
                 writer.set_received(known.captured.id, plan.digest)?;
             } else {
                 is_changed = true;
@@ -158,12 +168,7 @@ impl Receiver {
     }
 
     /// What to do with a file; nothing if it is known or forgotten.
-    fn plan(&mut self, instance: InstanceId, source: &str, file: &ExchangeFile) -> Result<Option<Planned>> {
-        file.check()?;
-        let logical = by_name(source).map(|source| source.logical_path(&file.path));
-        if file.logical_path != file.path && logical.is_some_and(|logical| logical != file.logical_path) {
-            return Err(Error::bad_request(format!("{:?}: its logical path is another file's", file.path)));
-        }
+    fn plan(&mut self, instance: InstanceId, file: &ExchangeFile) -> Result<Option<Planned>> {
         if self.stays_away(instance, file)? || self.is_received(instance, file)? {
             return Ok(None);
         }
@@ -219,6 +224,16 @@ impl Receiver {
     }
 }
 
+/// Whether it can be a file of this source.
+fn check(source: &str, file: &ExchangeFile) -> Result<()> {
+    file.check()?;
+    let logical = by_name(source).map(|source| source.logical_path(&file.path));
+    if file.logical_path != file.path && logical.is_some_and(|logical| logical != file.logical_path) {
+        return Err(Error::bad_request(format!("{:?}: its logical path is another file's", file.path)));
+    }
+    Ok(())
+}
+
 /// Writes files and reads their rows.
 struct RowsReader<'s> {
     committed: &'s Store,
@@ -235,10 +250,10 @@ impl RowsReader<'_> {
     ) -> Result<Option<String>> {
         let file = &plan.file;
         let from = match plan.change {
-            None | Some(Change::Interleaved) => 0,
-            Some(Change::Grown { version }) => version,
-            Some(Change::Versions { from } | Change::Metadata { from }) => from,
-            Some(Change::Same) => i64::MAX,
+            None | Some(VersionChange::Interleaved) => 0,
+            Some(VersionChange::Grown { version }) => version,
+            Some(VersionChange::Versions { from } | VersionChange::Metadata { from }) => from,
+            Some(VersionChange::Same) => i64::MAX,
         };
         let known = plan.known.as_ref();
         let captured = writer.put_file(&IncomingFile {
@@ -286,11 +301,11 @@ impl RowsReader<'_> {
                 writer.discard_rows(known.id)?;
                 0
             }
-            (Some(known), Some(Change::Interleaved)) => {
+            (Some(known), Some(VersionChange::Interleaved)) => {
                 writer.discard_rows(known.id)?;
                 0
             }
-            (Some(known), Some(Change::Grown { version })) => {
+            (Some(known), Some(VersionChange::Grown { version })) => {
                 let goes_on = known.rows_version == version
                     && captured.rows_version == version
                     && captured.framing == Framing::Lines
@@ -302,10 +317,10 @@ impl RowsReader<'_> {
                 writer.drop_rows(known.id)?;
                 version
             }
-            (Some(known), Some(Change::Versions { from } | Change::Metadata { from }))
+            (Some(known), Some(VersionChange::Versions { from } | VersionChange::Metadata { from }))
                 if known.rows_version != captured.rows_version || known.rows_version >= from =>
             {
-                if matches!(plan.change, Some(Change::Metadata { .. }))
+                if matches!(plan.change, Some(VersionChange::Metadata { .. }))
                     && known.rows_version == captured.rows_version
                 {
                     return Ok(None);
@@ -314,8 +329,8 @@ impl RowsReader<'_> {
                 from.min(captured.rows_version)
             }
             // Rows stay those of an earlier version.
-            (Some(_), Some(Change::Versions { .. })) => from,
-            (Some(_), Some(Change::Metadata { .. } | Change::Same)) => return Ok(None),
+            (Some(_), Some(VersionChange::Versions { .. })) => from,
+            (Some(_), Some(VersionChange::Metadata { .. } | VersionChange::Same)) => return Ok(None),
         };
         let mut damage = None;
         for version in plan.file.versions.iter().filter(|version| version.version >= first) {
