@@ -29,7 +29,7 @@ pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
 pub use exchange::{
     ContentHash, ExchangeFile, ExchangeVersion, HomeName, HubState, IncomingFile, KnownFile, OfferedHome,
-    OwnerName, PackedBlob, ReceivedHome, StampedFile,
+    OwnerName, PackedBlob, ReceivedHome, SessionPlace, StampedFile,
 };
 pub use failure::{CaptureFailure, forget_failure, remember_failure, remembered_failure, reserve_failure};
 pub use files::{Batch, CapturedFile, FilePart, LineCount, ReadRows, RowsOwner, Stat, VersionRow};

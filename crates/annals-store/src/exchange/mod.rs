@@ -9,7 +9,7 @@ mod staged;
 pub use hubs::HubState;
 pub use incoming::{IncomingFile, KnownFile, ReceivedHome};
 pub use manifest::{ContentHash, ExchangeFile, ExchangeVersion, HomeName, OwnerName};
-pub use offered::{OfferedHome, StampedFile};
+pub use offered::{OfferedHome, SessionPlace, StampedFile};
 pub use staged::PackedBlob;
 
 use annals_core::MemberId;

@@ -31,6 +31,14 @@ pub struct StampedFile {
     pub stamp: String,
 }
 
+/// Where a session ran, and when it ended.
+#[derive(Debug, Clone)]
+pub struct SessionPlace {
+    pub session: SessionId,
+    pub cwd: Option<String>,
+    pub last_at: Option<i64>,
+}
+
 impl Store {
     /// The homes of a member, or those that are nobody's but the owner's.
     pub fn offered_homes(&self, member: Option<MemberId>) -> Result<Vec<OfferedHome>> {
@@ -207,18 +215,16 @@ impl Store {
     }
 
     /// Where the sessions of each file of a home ran, and when they ended.
-    pub fn session_places(
-        &self,
-        instance: InstanceId,
-    ) -> Result<HashMap<FileId, Vec<(SessionId, Option<String>, Option<i64>)>>> {
+    pub fn session_places(&self, instance: InstanceId) -> Result<HashMap<FileId, Vec<SessionPlace>>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select part.file, session.id, session.cwd, session.last_at from session_part part
              join session on session.id = part.session where session.instance = $1"
         ))?;
-        let mut places: HashMap<FileId, Vec<_>> = HashMap::new();
+        let mut places: HashMap<FileId, Vec<SessionPlace>> = HashMap::new();
         let mut rows = statement.query(params![instance])?;
         while let Some(row) = rows.next()? {
-            places.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?, row.get(3)?));
+            let place = SessionPlace { session: row.get(1)?, cwd: row.get(2)?, last_at: row.get(3)? };
+            places.entry(row.get(0)?).or_default().push(place);
         }
         Ok(places)
     }

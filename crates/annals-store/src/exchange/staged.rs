@@ -236,8 +236,8 @@ mod tests {
                 store.connection.query_row("select count(*) from blob", [], |row| row.get(0)).unwrap();
             assert_eq!(blobs, 0, "{error}");
         }
-        assert_eq!(store.stage_blobs(None, &[good.clone()], now).unwrap(), 1);
-        assert_eq!(store.stage_blobs(None, &[good.clone()], now).unwrap(), 0);
+        assert_eq!(store.stage_blobs(None, std::slice::from_ref(&good), now).unwrap(), 1);
+        assert_eq!(store.stage_blobs(None, std::slice::from_ref(&good), now).unwrap(), 0);
         assert_eq!(store.blob_bytes(&good.hash).unwrap(), [b'a'; 9_000]);
     }
 

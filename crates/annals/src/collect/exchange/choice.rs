@@ -54,10 +54,10 @@ impl PushChoice {
         for (file, sessions) in store.session_places(instance)? {
             // A file with sessions of two projects goes only if both may.
             let mut all = true;
-            for (id, cwd, last_at) in sessions {
-                let is_chosen = self.has_session(cwd.as_deref(), last_at);
+            for place in sessions {
+                let is_chosen = self.has_session(place.cwd.as_deref(), place.last_at);
                 all &= is_chosen;
-                if is_chosen { chosen.push(id) } else { others.push(id) }
+                if is_chosen { chosen.push(place.session) } else { others.push(place.session) }
             }
             files.insert(file, all);
         }
