@@ -24,6 +24,7 @@ mod claude_ai;
 mod cli;
 mod codex;
 mod copilot;
+mod exchange;
 mod exports;
 mod forget;
 mod forget_homes;

@@ -79,7 +79,19 @@ fn a_list_shows_roles_and_organisations_and_no_tokens() {
     }
     let ada = member(&bench, "ada");
     assert_eq!((&ada["role"], &ada["organisation"]), (&"member".into(), &"home".into()));
-    let known = ["name", "organisation", "role", "homes", "tokens", "added_at", "last_used_at"];
+    let known = [
+        "name",
+        "organisation",
+        "role",
+        "homes",
+        "machines",
+        "sessions",
+        "bytes",
+        "last_push_at",
+        "tokens",
+        "added_at",
+        "last_used_at",
+    ];
     let fields: Vec<&String> = ada.as_object().unwrap().keys().collect();
     assert_eq!(fields, known);
     let listed = bench.run(&["members", "list"]).stdout;

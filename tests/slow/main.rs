@@ -20,6 +20,7 @@ mod consumer;
 mod crash;
 mod cuts;
 mod damage;
+mod exchange;
 mod exports;
 mod forget;
 mod hostile;

@@ -246,13 +246,14 @@ pub(crate) fn remove_unused(connection: &Connection, blob: i64) -> Result<()> {
     let mut statement = connection.prepare_cached(sql!(
         "delete from blob where id = $1 and not exists (select 1 from segment where segment.blob = $1)
          and not exists (select 1 from blob other where other.base = $1)
-         and not exists (select 1 from trashed_segment where trashed_segment.blob = $1)"
+         and not exists (select 1 from trashed_segment where trashed_segment.blob = $1)
+         and not exists (select 1 from staged_blob where staged_blob.blob = $1)"
     ))?;
     statement.execute(params![blob])?;
     Ok(())
 }
 
-fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>> {
+pub(crate) fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>> {
     let mut statement = connection.prepare_cached(sql!("select id from blob where hash = $1"))?;
     Ok(statement.query_row(params![hash.as_slice()], |row| row.get(0)).optional()?)
 }

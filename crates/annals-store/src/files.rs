@@ -339,7 +339,7 @@ fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
     })
 }
 
-fn framing(name: &str) -> Framing {
+pub(crate) fn framing(name: &str) -> Framing {
     match name {
         "lines" => Framing::Lines,
         "sequence" => Framing::Sequence,

@@ -8,6 +8,7 @@ mod contents;
 mod damage;
 mod database;
 mod error;
+mod exchange;
 mod failure;
 mod files;
 mod foreign;
@@ -26,6 +27,10 @@ pub use browsers::{BrowserHolder, BrowserRow, BrowserSession, NewBrowser};
 pub use contents::{Contents, SpanRequest};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
+pub use exchange::{
+    ContentHash, ExchangeFile, ExchangeVersion, HomeName, HubState, IncomingFile, KnownFile, OfferedHome,
+    OwnerName, PackedBlob, ReceivedHome, SessionPlace, StampedFile,
+};
 pub use failure::{CaptureFailure, forget_failure, remember_failure, remembered_failure, reserve_failure};
 pub use files::{Batch, CapturedFile, FilePart, LineCount, ReadRows, RowsOwner, Stat, VersionRow};
 pub use foreign::{
@@ -135,6 +140,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0030_node_names.sql")),
     Migration::Sql(include_str!("migrations/0034_forgotten.sql")),
     Migration::Sql(include_str!("migrations/0038_arrangement.sql")),
+    Migration::Sql(include_str!("migrations/0050_exchange.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

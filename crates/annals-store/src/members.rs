@@ -19,6 +19,12 @@ pub struct MemberRow {
     pub last_used: Option<Time>,
     /// Homes that belong to the member.
     pub homes: i64,
+    /// Machines that pushed, and when the last of them sent something new.
+    pub machines: i64,
+    pub last_push: Option<Time>,
+    pub sessions: i64,
+    /// Of the newest version of every file.
+    pub bytes: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -155,6 +161,11 @@ impl Store {
         Ok(())
     }
 
+    /// The row of a member, who need not have access any more.
+    pub fn member_id(&self, name: &str) -> Result<Option<MemberId>> {
+        Ok(self.member(name)?.map(|member| member.id))
+    }
+
     /// What a member sees; None if they were removed.
     pub(crate) fn scope_of_member(&self, member: MemberId) -> Result<Option<Scope>> {
         let mut statement = self.connection.prepare_cached(sql!(
@@ -205,7 +216,13 @@ const MEMBERS: &str = "select member.id, member.name, organisation.name, member.
     member.removed_at,
     (select count(*) from token where token.member = member.id and token.revoked_at is null),
     (select max(token.last_used) from token where token.member = member.id),
-    (select count(*) from instance where instance.member = member.id)
+    (select count(*) from instance where instance.member = member.id),
+    (select count(distinct machine) from received_home where received_home.holder = member.id),
+    (select max(last_at) from received_home where received_home.holder = member.id),
+    (select count(*) from session join instance on instance.id = session.instance
+     where instance.member = member.id and coalesce(parent_kind, '') not in ('sub_agent', 'review')),
+    (select coalesce(sum(file.size), 0) from file join instance on instance.id = file.instance
+     where instance.member = member.id)
     from member join organisation on organisation.id = member.organisation";
 
 fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
@@ -220,5 +237,9 @@ fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
         tokens: row.get(6)?,
         last_used: crate::read::time(row, 7)?,
         homes: row.get(8)?,
+        machines: row.get(9)?,
+        last_push: crate::read::time(row, 10)?,
+        sessions: row.get(11)?,
+        bytes: row.get(12)?,
     })
 }

@@ -140,6 +140,12 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 connector("", "gives_up_with_file"),
             ]
         }
+        // There is no hub: errors are all they print.
+        "push" | "pull" => {
+            let url = "http://ada:hunter22-is-secret@127.0.0.1:1";
+            let token = "--token-file /etc/hostname";
+            vec![split(&format!("{verb} {url}")), split(&format!("{verb} ftp://{url} {token}"))]
+        }
         "import" => {
             let export = planted::export_of(bench);
             let export = export.to_str().unwrap();

@@ -63,6 +63,8 @@ impl Writer<'_> {
     }
 
     fn release_blobs(&mut self) -> Result<()> {
+        // What was sent and not used may have what is forgotten; it is sent again.
+        self.transaction.execute_batch("delete from staged_blob")?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "select id from blob where not exists (select 1 from segment where segment.blob = blob.id)
              and not exists (select 1 from trashed_segment where trashed_segment.blob = blob.id)"

@@ -12,7 +12,13 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Export", &["export", "tape", "record", "restore"]),
     ("Agents", &["mcp", "skill"]),
     ("Trust", &["audit", "doctor", "repair", "secrets", "gaps", "forget", "trash", "retain"]),
-    ("Admin", &["sync", "watch", "service", "import", "connect", "serve", "members", "config", "rebuild"]),
+    (
+        "Admin",
+        &[
+            "sync", "watch", "service", "import", "connect", "serve", "push", "pull", "members", "config",
+            "rebuild",
+        ],
+    ),
     ("Terminal", &["statusline", "completions", "man", "help", "version"]),
 ];
 
@@ -68,6 +74,20 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("import", ["annals import export.zip", "annals import --git ."]),
     ("connect", ["annals connect {live}", "annals connect {live} --remove"]),
     ("serve", ["annals serve --open", "annals serve --listen 127.0.0.1:8080 --no-sync"]),
+    (
+        "push",
+        [
+            "annals push https://hub.example.org --token-file token --dry-run",
+            "annals push https://hub.example.org --token-file token --watch",
+        ],
+    ),
+    (
+        "pull",
+        [
+            "annals pull https://hub.example.org --token-file token",
+            "annals pull https://10.0.0.7:4848 --token-file token --ca ca.pem",
+        ],
+    ),
     ("members", ["annals members add ada", "annals members token ada --revoke"]),
     ("config", ["annals config", "annals config path"]),
     ("rebuild", ["annals rebuild", "annals rebuild --json"]),

@@ -158,6 +158,10 @@ enum Verb {
     Watch(commands::watch::WatchArguments),
     /// Run annals in the background, starting at login
     Service(commands::service::ServiceArguments),
+    /// Send what is new to a hub: an annals server with members
+    Push(commands::push::PushArguments),
+    /// Fetch your own sessions from a hub
+    Pull(commands::push::PullArguments),
     /// Manage members and access tokens
     Members(commands::members::MembersArguments),
     /// Check the archive, the sources and the disk
@@ -220,6 +224,8 @@ impl Verb {
             | Verb::Name(_)
             | Verb::Note(_)
             | Verb::Hide(_)
+            | Verb::Push(_)
+            | Verb::Pull(_)
             | Verb::Members(_)
             | Verb::Doctor(_)
             | Verb::Restore(_)
@@ -402,6 +408,8 @@ pub fn run() -> ExitCode {
         Verb::Skill(options) => commands::skill::run(&mut context, &options),
         Verb::Watch(options) => commands::watch::run(&mut context, &options),
         Verb::Service(options) => commands::service::run(&mut context, &options),
+        Verb::Push(options) => commands::push::run_push(&mut context, &options),
+        Verb::Pull(options) => commands::push::run_pull(&mut context, &options),
         Verb::Members(options) => commands::members::run(&mut context, &options),
         Verb::Doctor(options) => commands::doctor::run(&mut context, &options),
         Verb::Config(options) => commands::config::run(&mut context, &options),

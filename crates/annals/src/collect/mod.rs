@@ -2,6 +2,7 @@
 
 mod connector;
 mod discover;
+mod exchange;
 mod failures;
 mod forget;
 #[cfg(feature = "fuzzing")]
@@ -23,6 +24,10 @@ mod sync;
 pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, InteractionReply, Notice, run_connector};
 pub use discover::unread_assistants;
+pub use exchange::{
+    Exchanger, FirstPush, HubAddress, ImportedArchive, PullReport, PushChoice, PushOptions, PushReport,
+    answer_step, archive_at, import_archive, pull, push,
+};
 pub use failures::{note_failure, note_success};
 pub use forget::account::Account;
 pub use forget::plan::{ForgetPlan, Selection, plan as plan_forgetting};

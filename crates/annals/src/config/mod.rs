@@ -138,6 +138,8 @@ pub struct Config {
     pub pager: Option<PagerSettings>,
     /// The terminal can only print: `TERM=dumb`.
     pub is_dumb: bool,
+    /// The token for `push` and `pull`: `ANNALS_PUSH_TOKEN`.
+    pub push_token: Option<String>,
     /// What the log shows.
     pub log: Option<String>,
     settings: Vec<Setting>,
@@ -209,6 +211,7 @@ impl Config {
                 .filter(|columns| *columns > 0),
             pager: None,
             is_dumb: variable("TERM").is_none_or(|term| term == "dumb"),
+            push_token: variable("ANNALS_PUSH_TOKEN"),
             log: None,
             settings,
         };

@@ -16,7 +16,7 @@ use super::answer::Refusal;
 use super::browsers::{Key, cookie, enter};
 use super::{App, pages};
 use crate::view::stored_local_token;
-use annals_core::{Scope, Time};
+use annals_core::{MemberId, Scope, Time};
 use annals_store::BrowserHolder;
 
 /// Host names that always mean this machine.
@@ -30,6 +30,8 @@ const LAST_USE: i64 = 60_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Caller {
     pub scope: Scope,
+    /// None for the owner of the machine.
+    pub member: Option<MemberId>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -94,12 +96,12 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     if let Some(once) = query.strip_prefix("once=") {
         return Ok(Admitted::With(Key::Link(once.to_owned())));
     }
-    let (scope, renewed) = match (bearer(headers), cookie(headers, app.port())) {
+    let (holder, renewed) = match (bearer(headers), cookie(headers, app.port())) {
         (Some(token), _) => {
             let holder = app.holder_of(&token).await.ok_or_else(|| {
                 unauthorized("invalid token").hint("`annals serve` prints the token with --json")
             })?;
-            (holder.scope, None)
+            (holder, None)
         }
         (None, Some(cookie)) => {
             if !request.method().is_safe() && !is_from_own_page(headers) {
@@ -114,11 +116,11 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
                 unauthorized("this browser is logged out")
                     .hint("`annals members link` prints a link that logs it in again")
             })?;
-            (holder.scope, renewed)
+            (holder, renewed)
         }
         (None, None) => return Err(no_token()),
     };
-    request.extensions_mut().insert(Caller { scope });
+    request.extensions_mut().insert(Caller { scope: holder.scope, member: holder.member });
     Ok(Admitted::In(renewed))
 }
 

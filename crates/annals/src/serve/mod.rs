@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
+pub use api::exchange::Exchange;
 pub use events::Work;
 pub use mcp::{AgentSetup, serve_agent};
 pub use pages::{IndexLine, SessionDocument, write_index, write_session};
@@ -54,6 +55,8 @@ pub struct Setup {
     pub disk: Vec<DiskState>,
     /// Directories in which a change triggers a refresh.
     pub watch: Vec<PathBuf>,
+    /// Answers archives that push and pull.
+    pub exchange: Option<Exchange>,
     /// Logs each request, without content.
     pub log: Option<Log>,
     pub now: fn() -> Time,
@@ -143,6 +146,7 @@ struct App {
     freshness: Arc<Freshness>,
     events: Arc<Events>,
     secrets: api::secrets::Secrets,
+    exchange: Option<api::exchange::Exchanging>,
     started: Time,
     /// Becomes true when the server stops.
     stop: tokio::sync::watch::Sender<bool>,
@@ -266,6 +270,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         freshness,
         events,
         secrets: api::secrets::Secrets::default(),
+        exchange: setup.exchange.map(api::exchange::Exchanging::new),
         started: (setup.now)(),
         stop: tokio::sync::watch::Sender::new(false),
         log: setup.log,
@@ -349,6 +354,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/library/item", get(api::library::item))
         .route("/api/v1/secrets", get(api::secrets::list))
         .route("/events", get(events::stream))
+        .merge(api::exchange::routes())
         .merge(mcp::routes(&app));
     for (source, route) in source_routes() {
         let family = api::sessions::routes().layer(axum::Extension(api::parameters::OfSource(source)));

@@ -10,8 +10,8 @@ use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
 use crate::cli::{Context, Outcome, git};
 use crate::collect::{
-    ContainerReport, Environment, ImportOptions, Lock, MemberReport, RepositoryImport, import,
-    import_repository, importing,
+    ContainerReport, Environment, ImportOptions, ImportedArchive, Lock, MemberReport, RepositoryImport,
+    archive_at, import, import_archive, import_repository, importing,
 };
 use crate::view::Door;
 use crate::view::format::{counted, number, size};
@@ -28,7 +28,7 @@ const LISTED: usize = 3;
                   Nothing is removed because an export does not contain it."
 )]
 pub struct ImportArguments {
-    /// Exports and traces: files, directories or zip archives
+    /// Exports and traces: files, directories or zip archives; or the `annals.db` of another archive
     #[arg(value_name = "PATH", required_unless_present = "git")]
     paths: Vec<PathBuf>,
     /// Import the transcripts that Entire keeps in this git repository
@@ -44,8 +44,10 @@ pub struct ImportArguments {
 
 pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> {
     let clock = Clock::start();
+    let (archives, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        options.paths.iter().cloned().partition(|path| archive_at(path).is_some());
     let import_options = ImportOptions {
-        paths: options.paths.clone(),
+        paths,
         intake_options: IntakeOptions { with_files: options.with_files },
         member: options.member.clone(),
         sources: Vec::new(),
@@ -55,14 +57,21 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let settings = Declared(&config);
     let environment = settings.environment();
     let mut bar = Bar::new(context.quiet);
+    let mut merged = Vec::new();
+    for folder in archives.iter().filter_map(|path| archive_at(path)) {
+        merged.push(import_archive(&folder, options.member.as_deref(), &environment, &mut bar)?);
+    }
     let reports = match &options.git {
         Some(repository) => vec![import_git(repository, options, &environment, &mut bar)?],
+        None if import_options.paths.is_empty() => Vec::new(),
         None => import(&import_options, &environment, &mut bar)?,
     };
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
     if context.json {
-        let containers: Vec<Value> = reports.iter().map(|report| report_json(&door, report)).collect();
+        let containers = merged.iter().map(|archive| archive_json(&door, archive));
+        let containers: Vec<Value> =
+            containers.chain(reports.iter().map(|report| report_json(&door, report))).collect();
         context.output.json(&json!({
             "imports": containers,
             "wall_ms": clock.wall_ms(),
@@ -71,11 +80,14 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
             "next_cursor": null,
         }))?;
     } else {
+        for archive in &merged {
+            print_archive(context, &door, archive)?;
+        }
         for report in &reports {
             print(context, &door, report)?;
         }
     }
-    let unknown = reports.iter().all(|report| !report.is_recognised());
+    let unknown = merged.is_empty() && reports.iter().all(|report| !report.is_recognised());
     if let (true, false, Some(repository)) = (unknown, context.quiet, &options.git) {
         let repository = door.show(&repository.to_string_lossy());
         context.output.note(format!("no transcripts, notes or trailers of assistants in {repository}"));
@@ -130,6 +142,59 @@ fn import_git(
         }
     }
     Ok(report)
+}
+
+fn print_archive(context: &mut Context, door: &Door, archive: &ImportedArchive) -> Result<()> {
+    let received = &archive.received;
+    context.output.line(format!("{} (archive)", door.show(&archive.path.to_string_lossy())))?;
+    let counts = [
+        (received.new_files, "new"),
+        (received.changed_files, "changed"),
+        (received.unchanged_files, "unchanged"),
+    ];
+    let counts = counts.map(|(count, word)| format!("{} {word}", number(count)));
+    let homes = counted(archive.homes, "home");
+    context.output.line(format!(
+        "  {homes}, files: {} ({} added)",
+        counts.join(", "),
+        size(archive.bytes)
+    ))?;
+    if archive.arrangements.0 > 0 {
+        let (all, new) = archive.arrangements;
+        context.output.line(format!("  {}, {} new", counted(all, "arrangement"), number(new)))?;
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    if received.forgotten_files > 0 {
+        let files = counted(received.forgotten_files, "file");
+        context.output.note(format!("{files} not imported: they were forgotten here"));
+    }
+    for path in archive.left_out.iter().take(10) {
+        context.output.note(format!("warning: {}: damaged in that archive, left out", door.show(path)));
+    }
+    for (path, cause) in received.damaged.iter().take(10) {
+        context.output.note(format!("warning: {}: {}", door.show(path), door.show(cause)));
+    }
+    Ok(())
+}
+
+fn archive_json(door: &Door, archive: &ImportedArchive) -> Value {
+    let received = &archive.received;
+    json!({
+        "path": door.show(&archive.path.to_string_lossy()),
+        "kind": "archive",
+        "recognised": true,
+        "homes": archive.homes,
+        "new_files": received.new_files,
+        "changed_files": received.changed_files,
+        "unchanged_files": received.unchanged_files,
+        "forgotten_files": received.forgotten_files,
+        "damaged_files": archive.left_out.len(),
+        "captured_bytes": archive.bytes,
+        "arrangements": archive.arrangements.0,
+        "new_arrangements": archive.arrangements.1,
+    })
 }
 
 fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result<()> {

@@ -7,7 +7,7 @@ use strum::VariantNames as _;
 use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::view::format::{counted, number};
+use crate::view::format::{counted, number, size};
 use crate::view::{TokenKey, new_link, new_token, rotate_local_token};
 use annals_core::{Error, MemberRole, Result, Time};
 use annals_store::{BrowserRow, MemberRow, NewMember, Store};
@@ -224,7 +224,11 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
                 member.organisation.clone(),
                 member.role.name().to_owned(),
                 number(member.homes),
+                number(member.machines),
+                number(member.sessions),
+                size(u64::try_from(member.bytes).unwrap_or(0)),
                 number(member.tokens),
+                member.last_push.map_or("never".to_owned(), time::local),
                 member.last_used.map_or("never".to_owned(), time::local),
             ]
         })
@@ -233,8 +237,12 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
         Column::text("name").cut_end(10),
         Column::text("organisation").cut_end(8),
         Column::text("role"),
-        Column::number("homes").leave_out(1),
-        Column::number("tokens").leave_out(2),
+        Column::number("homes").leave_out(4),
+        Column::number("machines").leave_out(3),
+        Column::number("sessions").leave_out(1),
+        Column::number("size").leave_out(2),
+        Column::number("tokens").leave_out(5),
+        Column::text("last push").leave_out(6),
         Column::text("last access"),
     ];
     context.output.table("", &columns, &rows)?;
@@ -247,6 +255,10 @@ fn member_json(member: &MemberRow) -> Value {
         "organisation": member.organisation,
         "role": member.role.name(),
         "homes": member.homes,
+        "machines": member.machines,
+        "sessions": member.sessions,
+        "bytes": member.bytes,
+        "last_push_at": member.last_push.map(Time::rfc3339),
         "tokens": member.tokens,
         "added_at": member.added_at.rfc3339(),
         "last_used_at": member.last_used.map(Time::rfc3339),

@@ -20,6 +20,7 @@ pub(super) mod mcp;
 pub(super) mod members;
 pub(super) mod overview;
 pub(super) mod period;
+pub(super) mod push;
 pub(super) mod rebuild;
 pub(super) mod record;
 pub(super) mod records;

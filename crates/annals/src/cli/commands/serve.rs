@@ -11,9 +11,13 @@ use serde_json::{Map, Value};
 use super::sources;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome, now};
-use crate::collect::{Lock, Progress, SourceReport, SyncOptions, note_failure, note_success, sync};
+use crate::collect::{
+    Exchanger, Lock, Progress, SourceReport, SyncOptions, answer_step, note_failure, note_success, sync,
+};
 use crate::config::Config;
-use crate::serve::{Address, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve};
+use crate::serve::{
+    Address, Exchange, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve,
+};
 use crate::view::{Door, FailureView, View};
 use annals_core::{Error, Result, Scope, Time};
 use annals_sources::registry;
@@ -67,6 +71,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
         refresh: (!options.no_sync).then(|| refresh(context.config.clone(), first)),
         disk: sources::on_disk(&context.config),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
+        exchange: Some(exchange(context.config.clone())),
         log: logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
@@ -76,6 +81,16 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
             open_page(context, address);
         }
         Ok(())
+    })
+}
+
+/// Answers archives that push and pull.
+fn exchange(config: Arc<Config>) -> Exchange {
+    Arc::new(move |call| {
+        let settings = Declared(&config);
+        let caller = Exchanger { member: call.member, scope: call.scope };
+        let answered = answer_step(call.step, caller, call.body, &settings.environment());
+        answered.map_err(|refused| refused.into_status())
     })
 }
 

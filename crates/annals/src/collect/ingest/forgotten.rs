@@ -155,7 +155,8 @@ fn find_blanks(input: impl Read, forgotten: &Forgotten, shape: Shape<'_>) -> io:
                 let is_in_entry = blanks[first..entries]
                     .iter()
                     .any(|entry| entry.range.start < place.end && place.start < entry.range.end);
-                if !is_in_entry && !(is_json && is_inside_escape(unit, range.start)) {
+                let is_part_of_escape = is_json && is_inside_escape(unit, range.start);
+                if !is_in_entry && !is_part_of_escape {
                     let digits = unit[range].iter().all(u8::is_ascii_digit);
                     // A number has to stay one.
                     let fill = if digits { b'1' } else { MASK };

@@ -4,6 +4,7 @@ pub(super) mod activity;
 pub(super) mod archive;
 pub(super) mod arrangement;
 pub(super) mod docs;
+pub(super) mod exchange;
 pub(super) mod library;
 pub(super) mod lineage;
 pub(super) mod openapi;

@@ -72,8 +72,10 @@ pub(super) struct Parameters {
     sort: String,
 }
 
-/// The columns of tools by which they are sorted: label, name in the address, and the value, the largest first.
-const COLUMNS: [(&str, &str, fn(&Tool) -> i64); 5] = [
+/// A column of tools by which they are sorted: label, name in the address, and the value, the largest first.
+type Column = (&'static str, &'static str, fn(&Tool) -> i64);
+
+const COLUMNS: [Column; 5] = [
     ("calls", "", |tool| tool.calls),
     ("failed", "failed", |tool| tool.failed),
     ("rate", "rate", |tool| tool.failed * 1_000_000 / tool.calls.max(1)),
