@@ -82,16 +82,14 @@ async fn step(
     }
     // Whoever waits here sends nothing more: that is all the back-pressure there has to be.
     let _turn = exchanging.turns.acquire().await;
+    // Frames; every other answer is JSON.
+    let kind = if step == "content" { "application/octet-stream" } else { "application/json" };
     let answered = tokio::task::spawn_blocking(move || {
         let call = ExchangeCall { step: &step, member: caller.member, scope: caller.scope, body: &body };
         shared.exchange.as_ref().map(|exchanging| (exchanging.answer)(&call))
     });
     let (status, error) = match answered.await {
         Ok(Some(Ok(answer))) => {
-            let kind = match answer.first() {
-                Some(b'{') => "application/json",
-                _ => "application/octet-stream",
-            };
             return ([(CONTENT_TYPE, HeaderValue::from_static(kind))], answer).into_response();
         }
         Ok(Some(Err(refused))) => refused,

@@ -1,4 +1,4 @@
-//! The gaps page: what could not be fetched, why, and when it is tried again.
+//! The gaps page: what could not be fetched, why, and when it is retried.
 
 use std::sync::Arc;
 
