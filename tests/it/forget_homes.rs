@@ -12,7 +12,7 @@ use annals_testkit::{Bench, fixtures as cases};
 const SHORTEST: usize = 16;
 
 /// What people and assistants said in a session, each text by itself.
-fn said(bench: &Bench, session: &str) -> Vec<String> {
+fn texts_of(bench: &Bench, session: &str) -> Vec<String> {
     let shown = bench.json(&["show", session, "--full"]);
     let blocks = shown["messages"].as_array().unwrap().iter().flat_map(|message| {
         let blocks = message["blocks"].as_array().unwrap().iter();
@@ -47,7 +47,7 @@ fn nothing_of_a_forgotten_session_is_left() {
         let chosen = sessions.iter().filter(alone).map(id).find_map(|session| {
             let elsewhere = others(&session);
             let is_own = |text: &String| !elsewhere.contains(json!(text).to_string().trim_matches('"'));
-            let texts: Vec<String> = said(&bench, &session).into_iter().filter(is_own).collect();
+            let texts: Vec<String> = texts_of(&bench, &session).into_iter().filter(is_own).collect();
             (!texts.is_empty()).then_some((session, texts))
         });
         let Some((session, texts)) = chosen else { continue };

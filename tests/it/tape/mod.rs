@@ -45,7 +45,10 @@ fn transcripts(home: &Path) -> Vec<PathBuf> {
         let below = text.contains("/sessions/") || text.contains("/projects/");
         let name = path.file_name().unwrap().to_str().unwrap();
         let known = name.ends_with(".jsonl") || name.starts_with("rollout-") && name.ends_with(".json");
-        below && known && !name.contains('_') && !text.contains("journal")
+        below
+            && known
+            && !name.contains('_')
+            && !["journal", "resume-head"].iter().any(|other| text.contains(other))
     };
     files_below(home).into_iter().filter(|path| is_transcript(path)).collect()
 }

@@ -129,8 +129,8 @@ impl SourceCard {
         let homes = disk.iter().filter(|(name, ..)| *name == self.source);
         // Of several, the one that the card is already about.
         let is_same = |path: &str| Some(door.text(path)) == self.source_path;
-        let telling = homes.max_by_key(|(_, path, status, _)| (weight(*status), is_same(path)));
-        let Some((_, path, status, reason)) = telling else { return };
+        let shown = homes.max_by_key(|(_, path, status, _)| (weight(*status), is_same(path)));
+        let Some((_, path, status, reason)) = shown else { return };
         self.source_path = Some(door.text(path));
         // What the last sync found in it says more than that it is there.
         let known = matches!(self.source_status, SourceStatus::Empty | SourceStatus::Unsupported);
