@@ -186,23 +186,27 @@ fn copy_by_number(
     let backwards =
         format!("select rowid, {list} from {table} where rowid > ?1 and rowid < ?2 order by rowid desc");
     let mut last = i64::MIN;
+    // How far to seek behind damage: further while nothing is read, so that the end is reached in few steps.
+    let mut reach = 0;
     loop {
         let before = last;
         let read = visit(old, &forwards, &[last, STEP], width + 1, &mut |row| {
             let (number, row) = split(row);
-            last = number.unwrap_or(last);
+            // In a damaged table rows may be in any order.
+            last = number.map_or(last, |number| last.max(number));
             keep(row)
         })?;
+        reach = if last > before { 0 } else { reach + 1 };
         match read {
             Visited::All if last == before => return Ok(()),
             Visited::All => {}
             Visited::Damaged => {
                 // Seek behind the damaged page, then fetch what is between from behind.
                 let mut next = None;
-                for distance in 0..62 {
+                for distance in reach..62 {
                     let from = last.max(0).saturating_add(1 << distance);
                     let found = visit(old, &forwards, &[from, 1], width + 1, &mut |row| {
-                        next = split(row).0;
+                        next = split(row).0.filter(|number| *number > from);
                         Ok(())
                     })?;
                     if matches!(found, Visited::All) {

@@ -150,7 +150,9 @@ fn numbered(output: &str) -> Option<(u32, String)> {
     let mut lines = Vec::new();
     for line in shown.strip_prefix('\n').unwrap_or(shown).split('\n') {
         // What follows the lines has no number.
-        let Some((number, text)) = line.split_once(": ").or_else(|| line.split_once("| ")) else { break };
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = line.split_at(digits);
+        let Some(text) = rest.strip_prefix(": ").or_else(|| rest.strip_prefix("| ")) else { break };
         let Ok(number) = number.parse::<u32>() else { break };
         if number != *start.get_or_insert(number) + u32::try_from(lines.len()).ok()? {
             return None;
