@@ -87,10 +87,11 @@ def with_examples(address, sources):
         source = next((name for name in sources if f"/{get_route(get, name)}/" in path), sources[0])
         stream = get(f"/api/v1/sources/{source}/manifest")["streams"][0]["name"]
         session = get(f"/api/v1/agent-sessions/{source}/sessions")["sessions"][0]["session_id"]
-        values = {"source": source, "stream": stream, "session_id": session, "key": session}
-        for parameter in item["get"].get("parameters", []):
-            if parameter["in"] == "path":
-                parameter["example"] = values[parameter["name"]]
+        values = {"source": source, "stream": stream, "session_id": session, "key": session, "name": "mine"}
+        for operation in item.values():
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] == "path":
+                    parameter["example"] = values[parameter["name"]]
     return document
 
 
