@@ -56,6 +56,18 @@ pub(super) enum Refusals {
     NotFound(#[to_schema] ProblemDocument),
 }
 
+/// The error responses of routes that take a body, in addition.
+#[derive(utoipa::IntoResponses)]
+#[expect(dead_code, reason = "the document of the API is made from it")]
+pub(super) enum BodyRefusals {
+    /// The body is too long
+    #[response(status = 413, content_type = "application/problem+json")]
+    PayloadTooLarge(#[to_schema] ProblemDocument),
+    /// The body is not declared as JSON
+    #[response(status = 415, content_type = "application/problem+json")]
+    UnsupportedMediaType(#[to_schema] ProblemDocument),
+}
+
 /// A response or a refusal.
 pub(super) type Answered = std::result::Result<Response, Refusal>;
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::parameters::{InPath, Nothing, OfSource, Params, ProjectParameters};
 use crate::serve::App;
 use crate::serve::access::Caller;
-use crate::serve::answer::{Answered, Refusal, Refusals, answer, arrange};
+use crate::serve::answer::{Answered, BodyRefusals, Refusal, Refusals, answer, arrange};
 use crate::view::{ArrangementPatch, ArrangementView, SavedSearch, View};
 use annals_core::{Arranged, Arrangement, Result};
 
@@ -107,7 +107,8 @@ pub async fn of_session(
     params(("source" = String, Path, description = "Name of the source"),
            ("session_id" = String, Path, description = "Complete id of the session")),
     request_body = ArrangementPatch,
-    responses((status = 200, description = "The arrangement after the change", body = ArrangementView), Refusals))]
+    responses((status = 200, description = "The arrangement after the change", body = ArrangementView),
+              Refusals, BodyRefusals))]
 pub async fn patch_session(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -163,7 +164,8 @@ pub async fn of_message(
            ("session_id" = String, Path, description = "Complete id of the session"),
            ("key" = String, Path, description = "Id of the message")),
     request_body = ArrangementPatch,
-    responses((status = 200, description = "The arrangement after the change", body = ArrangementView), Refusals))]
+    responses((status = 200, description = "The arrangement after the change", body = ArrangementView),
+              Refusals, BodyRefusals))]
 pub async fn patch_message(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -212,7 +214,8 @@ pub async fn of_project(
 /// Star, name, tag, annotate or hide a project
 #[utoipa::path(patch, path = "/api/v1/projects/arrangement", tag = "arrangement", params(ProjectParameters),
     request_body = ArrangementPatch,
-    responses((status = 200, description = "The arrangement after the change", body = ArrangementView), Refusals))]
+    responses((status = 200, description = "The arrangement after the change", body = ArrangementView),
+              Refusals, BodyRefusals))]
 pub async fn patch_project(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -268,7 +271,8 @@ pub async fn searches(
 /// Save a search under a name
 #[utoipa::path(put, path = "/api/v1/searches/{name}", tag = "arrangement",
     params(("name" = String, Path, description = "Name of the saved search")), request_body = SearchToSave,
-    responses((status = 200, description = "Your saved searches after the change", body = SearchesAnswer), Refusals))]
+    responses((status = 200, description = "Your saved searches after the change", body = SearchesAnswer),
+              Refusals, BodyRefusals))]
 pub async fn save_search(
     State(app): State<Arc<App>>,
     caller: Caller,

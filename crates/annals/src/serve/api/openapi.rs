@@ -14,7 +14,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
 use super::{activity, archive, arrangement, library, lineage, search, secrets, sessions, status, usage};
-use crate::view::{find_source, source_routes};
+use crate::view::{FileEdit, find_source, source_routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -57,6 +57,7 @@ use crate::view::{find_source, source_routes};
         status::status,
         status::health
     ),
+    components(schemas(FileEdit)),
     security(("token" = []))
 )]
 struct Api;
