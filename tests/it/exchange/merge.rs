@@ -94,7 +94,7 @@ fn two_archives_of_one_home_have_its_sessions_once() {
         assert!(into.run(&["show", ID]).stdout.contains("more about gears"));
     }
     assert_same_archives(&early, &late);
-    // The machine goes on with the archive that received.
+    // From now on the machine uses the archive that received.
     append(&path, &text_of(&prompt("and even more")));
     machine.sync_into(&early);
     assert!(early.run(&["show", ID]).stdout.contains("and even more"));

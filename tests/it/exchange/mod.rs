@@ -7,7 +7,7 @@ use annals_testkit::checks::{assert_same, timeless};
 use annals_testkit::files::copy_folder;
 use annals_testkit::{Bench, Ran, fixtures};
 
-/// A machine with a name of its own.
+/// A machine with a distinct name.
 pub struct Machine {
     pub bench: Bench,
     pub name: &'static str,

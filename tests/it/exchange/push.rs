@@ -154,7 +154,7 @@ fn a_hub_is_like_an_archive_that_synced_all_homes() {
             assert!(contents.contains(&std::fs::read(&path).unwrap()), "{}", path.display());
         }
     }
-    // What was fetched from the hub is not sent back, and a machine that fetched goes on sending its own.
+    // What was fetched from the hub is not sent back, and a machine that fetched continues to send its own.
     assert_eq!(new.push(&hub, token)["files"], 0);
     machines[0].pull(&hub, token);
     let path = machines[0].bench.codex().join("sessions/2026/11/15").join(rollout(ID));

@@ -43,8 +43,8 @@ const VERSION: &str = env!("ANNALS_VERSION");
 #[derive(Parser)]
 #[command(name = "annals", version = VERSION, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
-    after_help = "Your data stays on this machine: no telemetry, and no network access unless you run `annals connect` \
-                  or let members in. Secrets are masked in all output; the archive keeps the original bytes.\n\n\
+    after_help = "Your data stays on this machine: no telemetry, and no network access unless you run `connect`, \
+                  `push` or `pull`, or let members in. Secrets are masked in all output; the archive keeps the original bytes.\n\n\
                   Run `annals VERB --help` for the options and examples of a verb."
 )]
 struct Arguments {

@@ -49,7 +49,7 @@ pub fn merge(ours: &ExchangeFile, theirs: &ExchangeFile, bytes: &dyn Bytes) -> R
     interleave(ours, theirs, bytes)
 }
 
-/// How `later` differs from `earlier`, if it only goes on where that ends.
+/// How `later` differs from `earlier`, if it only continues where that ends.
 fn continues(
     earlier: &ExchangeFile,
     later: &ExchangeFile,

@@ -348,7 +348,7 @@ impl RowsReader<'_> {
         Ok(damage)
     }
 
-    /// The reader goes on where it stopped.
+    /// The reader continues where it stopped.
     fn go_on(
         &mut self,
         writer: &mut Writer<'_>,

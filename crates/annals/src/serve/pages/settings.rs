@@ -79,7 +79,7 @@ pub(super) async fn page(
     .await
 }
 
-/// Captures what is new now; a longer capture goes on after the page is shown again.
+/// Captures new data now; a long capture continues after the page is shown again.
 pub(super) async fn sync(State(app): State<Arc<App>>, caller: Caller) -> Answered {
     if caller.scope != Scope::Owner {
         return Err(Refusal::not_found("not found").hint("only the owner captures"));
