@@ -8,7 +8,7 @@ use annals::{Experiment, Weights};
 /// A weight, and factors to try.
 type Change = (&'static str, fn(&mut Weights) -> &mut f32);
 
-const CHANGES: [Change; 19] = [
+const CHANGES: [Change; 20] = [
     ("answers", |weights| &mut weights.kinds[1]),
     ("calls", |weights| &mut weights.kinds[3]),
     ("outputs", |weights| &mut weights.kinds[4]),
@@ -16,6 +16,7 @@ const CHANGES: [Change; 19] = [
     ("length", |weights| &mut weights.length),
     ("form", |weights| &mut weights.form),
     ("related", |weights| &mut weights.related),
+    ("loose", |weights| &mut weights.loose),
     ("weak", |weights| &mut weights.weak),
     ("session", |weights| &mut weights.session),
     ("window", |weights| &mut weights.window),

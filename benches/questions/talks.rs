@@ -7,8 +7,9 @@ use annals_testkit::corpora::generator::Random;
 
 use super::world::{Asked, FILLER, World};
 
-/// One a block: `S` and who it is with, turns (`U`, `R` and `A`), and questions (`Q`) with how they are asked.
-const TALKS: &str = include_str!("talks.txt");
+/// One a block: `S` and who it is with, turns (`U`, `R` and `A`), and questions (`Q`) with how they are asked. By one
+/// writer each: mixed ones, chats of a few friends, work of engineers and of people at a desk.
+const TALKS: [&str; 3] = [include_str!("talks.txt"), include_str!("friends.txt"), include_str!("desks.txt")];
 /// Parts of conversations with the same person that come up again.
 const MENTIONS: u64 = 3;
 
@@ -20,8 +21,8 @@ struct Talk {
 
 fn parse() -> Vec<Talk> {
     TALKS
-        .trim_end()
-        .split("\n\n")
+        .iter()
+        .flat_map(|file| file.trim_end().split("\n\n"))
         .map(|block| {
             let mut talk = Talk { who: "", turns: Vec::new(), questions: Vec::new() };
             for line in block.lines() {

@@ -1,8 +1,8 @@
 //! A question as words to rank by: without those that mean nothing, with their other forms and with related words.
 
 use super::query::{Clause, Query};
-use super::related::related_words;
-use super::stop_words::WordRole;
+use super::related::{RelatedWords, related_words};
+use super::stop_words::{WordRole, is_in_another_language};
 use annals_core::{NamedTime, each_term, irregular_forms, stem_of};
 use annals_store::TermGroup;
 
@@ -21,10 +21,19 @@ pub struct QuestionWord {
     pub group: TermGroup,
     /// One that questions contain whatever they are about.
     pub weak: bool,
-    /// The number of the word that this one is related to.
-    pub related_to: Option<usize>,
+    /// The number of the word that this one is related to, and how.
+    pub related_to: Option<(usize, Relation)>,
     /// Less than 1 for a part of what was typed.
     pub share: f32,
+}
+
+/// How a word is related to one that was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// It means about the same.
+    Close,
+    /// It is written about the same things.
+    Loose,
 }
 
 impl Question {
@@ -38,8 +47,11 @@ impl Question {
             question.push(group, true, 1.0);
         }
         let typed = question.words.len();
-        for number in 0..typed.min(MOST_RELATED) {
-            question.add_related(number, typed);
+        let texts = query.clauses.iter().flat_map(|clause| &clause.pieces).map(|piece| piece.text.as_str());
+        if !is_in_another_language(&texts.collect::<Vec<_>>()) {
+            for number in 0..typed.min(MOST_RELATED) {
+                question.add_related(number, typed);
+            }
         }
         question
     }
@@ -100,21 +112,28 @@ impl Question {
         let word = &self.words[number];
         let ([term], false) = (word.group.terms.as_slice(), word.weak) else { return };
         let Ok(text) = std::str::from_utf8(term) else { return };
+        let RelatedWords { close, loose } = related_words(text);
+        for (related, relation) in [(close, Relation::Close), (loose, Relation::Loose)] {
+            self.push_related(number, typed, &related, relation);
+        }
+    }
+
+    fn push_related(&mut self, number: usize, typed: usize, related: &[&str], relation: Relation) {
         let mut group = TermGroup::default();
-        for related in related_words(text) {
+        for related in related {
             let is_typed = self.words[..typed]
                 .iter()
                 .any(|word| word.group.terms.iter().any(|term| term == related.as_bytes()));
             if !is_typed {
                 group.terms.push(related.as_bytes().to_vec());
-                let mut forms = TermGroup::default();
-                add_forms(related, &mut forms);
-                group.terms.append(&mut forms.forms);
+                let forms = irregular_forms(related).filter(|form| form != related);
+                group.forms.extend(forms.map(|form| form.as_bytes().to_vec()));
             }
         }
         if !group.terms.is_empty() && self.words.len() < MOST_WORDS {
             let share = self.words[number].share;
-            self.words.push(QuestionWord { group, weak: false, related_to: Some(number), share });
+            let related_to = Some((number, relation));
+            self.words.push(QuestionWord { group, weak: false, related_to, share });
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::near::WordMatcher;
-use super::question::Question;
+use super::question::{Question, Relation};
 use super::weights::Weights;
 use super::{Group, GroupKey, Groups, MOST_RECORDS, Searcher, group_of};
 use crate::view::search::query::Query;
@@ -124,7 +124,7 @@ impl<'q> Worth<'q> {
         let mut rarity: Vec<f32> = rarity.collect();
         // A related word is never worth more than the word itself.
         for (group, word) in question.words.iter().enumerate() {
-            if let Some(of) = word.related_to.filter(|of| counts[*of] > 0) {
+            if let Some((of, _)) = word.related_to.filter(|(of, _)| counts[*of] > 0) {
                 rarity[group] = rarity[group].min(rarity[of]);
             }
         }
@@ -158,7 +158,8 @@ impl<'q> Worth<'q> {
             let share = share(group);
             if share > 0.0 {
                 let (of, factor) = match word.related_to {
-                    Some(of) => (of, self.weights.related),
+                    Some((of, Relation::Close)) => (of, self.weights.related),
+                    Some((of, Relation::Loose)) => (of, self.weights.loose),
                     None => (group, 1.0),
                 };
                 best[of] = best[of].max(share * factor * self.rarity[group]);

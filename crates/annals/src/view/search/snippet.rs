@@ -74,7 +74,7 @@ impl<'q> Marker<'q> {
                         marker.starts.push((text, clause));
                     } else if loose && piece.terms.len() == 1 {
                         marker.stems.entry(stem_of(text).into_owned()).or_insert(clause);
-                        let forms = irregular_forms(text).chain(related_words(text).iter().copied());
+                        let forms = irregular_forms(text).chain(related_words(text).close);
                         related.extend(forms.map(|word| (word, clause)));
                     }
                 }

@@ -14,25 +14,37 @@ pub enum WordRole {
 /// The roles of the words of a query, in lower case. English stop words always are; those of another language are if
 /// the query has at least two of them.
 pub fn roles(words: &[&str]) -> Vec<WordRole> {
-    let words: Vec<&str> =
-        words.iter().map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric())).collect();
-    let has =
-        |list: &str, word: &str| !word.is_empty() && list.split_ascii_whitespace().any(|stop| stop == word);
-    let is_english = |word: &str| {
-        let bare = word.split(['\'', '\u{2019}']).next().unwrap_or(word);
-        has(ENGLISH, bare) && word.chars().count() <= bare.chars().count() + 3
-    };
-    let others: Vec<&str> = OTHERS
-        .iter()
-        .copied()
-        .filter(|list| words.iter().filter(|word| has(list, word) && !is_english(word)).count() > 1)
-        .collect();
+    let words = without_signs(words);
+    let others = other_languages(&words);
     let role = |word: &&str| match word {
         word if is_english(word) || others.iter().any(|list| has(list, word)) => WordRole::Stop,
         word if has(WEAK, word) => WordRole::Weak,
         _ => WordRole::Content,
     };
     words.iter().map(role).collect()
+}
+
+/// Whether a query has at least two stop words of a language other than English.
+pub fn is_in_another_language(words: &[&str]) -> bool {
+    !other_languages(&without_signs(words)).is_empty()
+}
+
+fn without_signs<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    words.iter().map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric())).collect()
+}
+
+fn other_languages(words: &[&str]) -> Vec<&'static str> {
+    let is_of = |list: &str| words.iter().filter(|word| has(list, word) && !is_english(word)).count() > 1;
+    OTHERS.iter().copied().filter(|list| is_of(list)).collect()
+}
+
+fn has(list: &str, word: &str) -> bool {
+    !word.is_empty() && list.split_ascii_whitespace().any(|stop| stop == word)
+}
+
+fn is_english(word: &str) -> bool {
+    let bare = word.split(['\'', '\u{2019}']).next().unwrap_or(word);
+    has(ENGLISH, bare) && word.chars().count() <= bare.chars().count() + 3
 }
 
 const ENGLISH: &str = "a about again all also am an and any anything are aren as at be because been being but by can \

@@ -11,9 +11,11 @@ pub struct Weights {
     pub saturation: f32,
     /// How much long sessions are discounted.
     pub length: f32,
-    /// Of another form of a word, and of a related word, where the word itself has 1.
+    /// Of another form of a word, of a word that means about the same, and of one about the same things, where the word
+    /// itself has 1.
     pub form: f32,
     pub related: f32,
+    pub loose: f32,
     /// Of words such as `make` or `kind`, which questions contain whatever they are about.
     pub weak: f32,
     /// Of the session as a whole, of its best few messages together, of its best passage alone, and of its title.
@@ -38,16 +40,17 @@ impl Default for Weights {
     fn default() -> Weights {
         Weights {
             kinds: [1.0, 0.9, 0.5, 0.5, 0.3, 0.3, 0.8],
-            saturation: 1.2,
+            saturation: 3.0,
             length: 0.4,
-            form: 0.8,
-            related: 0.3,
+            form: 0.7,
+            related: 0.6,
+            loose: 0.35,
             weak: 0.4,
-            session: 1.0,
+            session: 3.0,
             window: 0.6,
-            passage: 0.4,
-            title: 0.3,
-            window_bytes: 8_192.0,
+            passage: 0.5,
+            title: 0.2,
+            window_bytes: 3_000.0,
             passage_length: 0.04,
             coordination: 0.5,
             near: 0.3,

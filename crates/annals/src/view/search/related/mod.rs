@@ -1,7 +1,10 @@
 //! Words that people use for the same thing, so that a question finds an answer in other words. Only English: a few hundred
-//! everyday and technical words. They count for little beside the words that were typed.
+//! everyday and technical words that are listed here, and a table made from a dictionary. They count for little beside the
+//! words that were typed.
 //!
-//! Longer than other files because it is a table.
+//! Longer than other files because it is a list.
+
+mod table;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,11 +12,32 @@ use std::sync::LazyLock;
 
 use annals_core::stem_of;
 
-/// Words related to this one or to its stem, itself excluded. Forms of them are not listed.
-pub fn related_words(word: &str) -> &'static [&'static str] {
+/// Words related to one that was typed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RelatedWords {
+    /// They mean about the same.
+    pub close: Vec<&'static str>,
+    /// They are written about the same things.
+    pub loose: Vec<&'static str>,
+}
+
+/// Words related to this one, itself and its forms excluded.
+pub fn related_words(word: &str) -> RelatedWords {
+    let [mut close, mut loose] = table::close_and_loose(word);
+    for listed in listed_words(word) {
+        if !close.contains(listed) {
+            close.push(listed);
+        }
+    }
+    loose.retain(|other| !close.contains(other));
+    RelatedWords { close, loose }
+}
+
+/// Listed words related to this one or to its stem. Forms of them are not listed.
+fn listed_words(word: &str) -> &'static [&'static str] {
     static BY_STEM: LazyLock<HashMap<Cow<'static, str>, Vec<&'static str>>> = LazyLock::new(|| {
         let mut by_stem: HashMap<Cow<'static, str>, Vec<&'static str>> = HashMap::new();
-        for group in RELATED.lines() {
+        for group in LISTED.lines() {
             for word in group.split(' ') {
                 let related = by_stem.entry(stem_of(word)).or_default();
                 let others = group.split(' ').filter(|other| stem_of(other) != stem_of(word));
@@ -26,7 +50,7 @@ pub fn related_words(word: &str) -> &'static [&'static str] {
 }
 
 /// One group a line.
-const RELATED: &str = "\
+const LISTED: &str = "\
 accident crash collision injury
 account profile user login
 ache pain hurt sore
@@ -560,14 +584,22 @@ yaml toml json";
 
 #[cfg(test)]
 mod tests {
-    use super::{RELATED, related_words};
+    use super::{LISTED, RelatedWords, listed_words, related_words};
 
     #[test]
-    fn related_words_are_found_by_any_form() {
-        assert!(related_words("vehicles").contains(&"car"));
-        assert!(related_words("car").contains(&"vehicle"));
-        assert!(!related_words("car").contains(&"car"));
-        assert!(related_words("zebra").is_empty());
-        assert!(RELATED.lines().all(|group| group.split(' ').count() > 1));
+    fn listed_words_are_found_by_any_form() {
+        assert!(listed_words("vehicles").contains(&"car"));
+        assert!(listed_words("car").contains(&"vehicle"));
+        assert!(!listed_words("car").contains(&"car"));
+        assert!(listed_words("zebra").is_empty());
+        assert!(LISTED.lines().all(|group| group.split(' ').count() > 1));
+    }
+
+    #[test]
+    fn the_list_and_the_table_are_one() {
+        let related = related_words("car");
+        assert!(related.close.contains(&"vehicle") && related.close.contains(&"automobile"), "{related:?}");
+        assert!(related.loose.iter().all(|word| !related.close.contains(word)), "{related:?}");
+        assert_eq!(related_words("xyzzy"), RelatedWords::default());
     }
 }
