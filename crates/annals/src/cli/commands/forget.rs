@@ -341,7 +341,7 @@ fn print_verified(context: &mut Context, verified: &Verified) -> Result<Outcome>
         context.output.json(verified)?;
         return Ok(outcome(Some(verified)));
     }
-    let Verified { contents, index, tables, raw, .. } = verified;
+    let Verified { contents, blobs, index, tables, raw, .. } = verified;
     for line in [
         format!("searched for {}", plural(i64::try_from(verified.hashes).unwrap_or(0), "hash", "hashes")),
         format!(
@@ -351,6 +351,7 @@ fn print_verified(context: &mut Context, verified: &Verified) -> Result<Outcome>
             counted(contents.lines, "line"),
             size(contents.bytes)
         ),
+        format!("  blobs     {}, {}", counted(blobs.blobs, "blob"), size(blobs.bytes)),
         format!(
             "  index     {}, {}, {}, {}",
             counted(index.segments, "segment"),
