@@ -374,6 +374,25 @@ fn rules_forget_only_when_they_are_applied() {
     assert_balanced(&bench);
 }
 
+#[test]
+fn rules_keep_what_a_starred_session_started_and_repeats() {
+    for (starred, kept) in [(PLANTED, 3), (FORK, 4)] {
+        let bench = Bench::new();
+        planted_home(&bench);
+        bench.sync_of("claude_code");
+        assert_eq!(bench.run(&["star", starred]).code, 0);
+        let before = bench.run(&["show", starred, "--json", "--full", "--copies"]).stdout;
+        let config = bench.user().join("annals.toml");
+        std::fs::write(&config, "[retention]\nrules = [\"after:30d except:starred\"]\n").unwrap();
+        let arguments = ["retain", "--apply", "--json"];
+        let applied = bench.command(&arguments).env("ANNALS_CONFIG", &config).output().unwrap();
+        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+        // Its two sub-agents; the fork repeats the other one.
+        assert_eq!(bench.sessions().len(), kept, "{starred}");
+        assert_eq!(bench.run(&["show", starred, "--json", "--full", "--copies"]).stdout, before);
+    }
+}
+
 /// The full outputs of a sub-agent are in the directory of the session that started it. One that another session also
 /// refers to stays.
 #[test]

@@ -164,7 +164,7 @@ fn a_tape_without_a_model_names_the_provider() {
 
 /// The lines that calls wrote: of a session's calls by id, as `show` has them.
 fn written_lines(bench: &Bench, session: &str) -> HashMap<String, Vec<Value>> {
-    let shown = bench.json(&["show", session, "--full"]);
+    let shown = bench.json(&["show", session, "--full", "--copies"]);
     let blocks =
         shown["messages"].as_array().unwrap().iter().flat_map(|step| step["blocks"].as_array().unwrap());
     let calls = blocks.filter(|block| block["type"] == "tool_call" && block["files"].is_array());
