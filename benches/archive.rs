@@ -3,7 +3,8 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails if a limit is exceeded. `cargo bench -- --smoke`, or
 //! ANNALS_BENCH_SMOKE=1, uses 20 MB and fails only if a run fails or its figures are absurd. `--bytes N` sets another
-//! size, `--only NAME` selects one of the tables (codex, http, pages, claude, lineage, chatgpt, search, growth), and
+//! size, `--only NAME` selects one of the tables (codex, http, pages, claude, opencode, gemini, forget, lineage, chatgpt,
+//! search, growth), and
 //! ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size, growth at 1 and 3 GB:
 //! `--sizes 1,3,12` sets other sizes, and `--document FILE` writes its figures as Markdown.
 
@@ -20,6 +21,7 @@
 
 mod agents;
 mod chatgpt;
+mod forget;
 mod growth;
 mod http;
 mod http_client;
@@ -39,7 +41,9 @@ use std::time::{Duration, Instant};
 use annals_testkit::clock;
 use annals_testkit::corpora::claude::{append_rows, write_claude_home};
 use annals_testkit::corpora::codex::{append_turns, write_codex_home};
+use annals_testkit::corpora::gemini::{append_messages, write_gemini_home};
 use annals_testkit::corpora::generator::{Plan, Written};
+use annals_testkit::corpora::opencode::{append_conversation, write_opencode_home};
 use settings::Settings;
 use table::{Row, print_table};
 
@@ -81,13 +85,33 @@ const CLAUDE: Client = Client {
     append: append_rows,
 };
 
+/// One database with a conversation for each transcript of the others.
+const OPENCODE: Client = Client {
+    name: "opencode",
+    variable: "XDG_DATA_HOME",
+    folders: &["opencode"],
+    write: write_opencode_home,
+    append: append_conversation,
+};
+/// A third of the chats are documents that the client rewrote at each turn.
+const GEMINI: Client = Client {
+    name: "gemini",
+    variable: "GEMINI_CLI_HOME",
+    folders: &[".gemini/tmp"],
+    write: write_gemini_home,
+    append: append_messages,
+};
+
 /// What is measured, by name. `http` queries the archive that `codex` created, or creates it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 8] = [
+const TABLES: [(&str, Measure); 11] = [
     ("codex", codex_rows),
     ("http", http::rows),
     ("pages", pages::rows),
     ("claude", claude_rows),
+    ("opencode", opencode_rows),
+    ("gemini", gemini_rows),
+    ("forget", forget::rows),
     ("lineage", lineage::rows),
     ("chatgpt", chatgpt::rows),
     ("search", search::rows),
@@ -185,7 +209,10 @@ impl<'a> Corpus<'a> {
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("HOME", self.scratch.join("empty"))
-            .envs([&CODEX, &CLAUDE].map(|other| (other.variable, self.scratch.join("nothing"))))
+            .envs(
+                [&CODEX, &CLAUDE, &OPENCODE, &GEMINI]
+                    .map(|other| (other.variable, self.scratch.join("nothing"))),
+            )
             .env(self.client.variable, &self.home);
         clock::set(&mut command);
         command
@@ -213,7 +240,7 @@ impl<'a> Corpus<'a> {
         };
         let sync = Sync {
             cpu_milliseconds: number("cpu_ms")?,
-            wall_milliseconds: number("wall_ms")?,
+            wall_milliseconds: number("wall_ms").unwrap_or_default(),
             peak_bytes: number("peak_memory_bytes")?,
         };
         // The figures are the binary's own; the kernel's accounting shows whether they are plausible.
@@ -353,6 +380,22 @@ fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let later = corpus.files()?.split_off(settings.files / 2);
     let largest = later.iter().max_by_key(|path| file_size(path).ok()).ok_or("no transcript")?;
     rows(&quarter, &corpus, largest)
+}
+
+fn opencode_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let files = settings.files;
+    let quarter = Corpus::write(scratch, &OPENCODE, "quarter", settings.bytes / 4, files.div_ceil(4))?;
+    let corpus = Corpus::write(scratch, &OPENCODE, "whole", settings.bytes, files)?;
+    rows(&quarter, &corpus, &corpus.home.join("opencode/opencode.db"))
+}
+
+fn gemini_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let files = settings.files;
+    let quarter = Corpus::write(scratch, &GEMINI, "quarter", settings.bytes / 4, files.div_ceil(4))?;
+    let corpus = Corpus::write(scratch, &GEMINI, "whole", settings.bytes, files)?;
+    let lines = corpus.files()?.into_iter().filter(|path| path.extension() == Some("jsonl".as_ref()));
+    let largest = lines.max_by_key(|path| file_size(path).ok()).ok_or("no chat")?;
+    rows(&quarter, &corpus, &largest)
 }
 
 /// A fifth of the corpus is one session: many people never start a new one.

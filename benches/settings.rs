@@ -36,7 +36,7 @@ impl Settings {
                 "--only" => {
                     let is_known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
                     only = Some(arguments.next().filter(is_known).ok_or(
-                        "--only needs codex, http, pages, claude, lineage, chatgpt, search or growth",
+                        "--only needs codex, http, pages, claude, opencode, gemini, forget, lineage, chatgpt, search or growth",
                     )?);
                 }
                 "--sizes" => {

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::lineage::blamed;
 use annals_testkit::checks::{
     assert_accounts_add_up, assert_rebuilds, assert_restores_of, assert_up_to_date_of,
 };
-use annals_testkit::files::files_below;
+use annals_testkit::files::{append, files_below};
 use annals_testkit::homes::{ClientHome, of, regular};
 use annals_testkit::{Bench, fixtures};
 
@@ -284,6 +284,45 @@ fn the_cost_of_a_client_is_its_own() {
     assert!(first["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{first}");
     let fork = sessions.iter().find(|session| session["parent_kind"] == "fork").unwrap();
     assert_eq!(fork["assistant_message_count"], 1, "copied answers count where they were given: {fork}");
+}
+
+/// After a compression, the client writes the messages that it keeps once more, under new ids.
+#[test]
+fn what_a_compression_keeps_is_shown_once() {
+    let bench = fixtures::synced("gemini_cli", &fixtures::case("gemini_cli", "lines"));
+    let files = files_below(&bench.user());
+    let path = files.iter().find(|path| path.ends_with("session-2026-03-02T09-00-5e550000.jsonl")).unwrap();
+    let id = "5e550000-0000-4000-8000-000000000001";
+    let shown = |bench: &Bench| {
+        let shown = bench.json(&["show", id, "--full"]);
+        shown["messages"].as_array().unwrap().len()
+    };
+    let before = shown(&bench);
+    let at = "2026-03-02T09:01:00.000Z";
+    let listed = |id: &str, kind: &str, text: &str| json!({"id": id, "timestamp": at, "type": kind, "content": [{"text": text}]});
+    let kept = json!({"$set": {"lastUpdated": at, "messages": [
+        listed("n1", "user", "<state_snapshot>\n<overall_goal>Wind it.</overall_goal>\n</state_snapshot>"),
+        listed("n2", "gemini", "Got it. Thanks for the additional context!"),
+        listed("n3", "user", "Please oil the dial in dial.rs"),
+        {"id": "n4", "timestamp": at, "type": "gemini", "content": [{"text": "I look at the dial first."},
+            {"functionCall": {"id": "read_file__1", "name": "read_file", "args": {}}}]},
+        {"id": "n5", "timestamp": at, "type": "user", "content": [{"functionResponse": {"id": "read_file__1",
+            "name": "read_file", "response": {"output": "fn dial() {}"}}}]},
+        listed("n6", "gemini", "The dial is oiled."),
+    ]}});
+    // What a person types again is another prompt.
+    let typed = listed("n7", "user", "Please oil the dial in dial.rs");
+    append(path, &format!("{kept}\n{typed}\n"));
+    bench.sync();
+    assert_eq!(shown(&bench), before + 2, "the summary and the prompt");
+    let sessions = bench.sessions();
+    let session = sessions.iter().find(|session| session["session_id"] == id).unwrap();
+    let again = fixtures::synced("gemini_cli", &fixtures::case("gemini_cli", "lines"));
+    let sessions = again.sessions();
+    let first = sessions.iter().find(|session| session["session_id"] == id).unwrap();
+    let count = |session: &Value| session["message_count"].as_i64().unwrap();
+    assert_eq!(count(session), count(first) + 1);
+    assert_eq!(session["tokens"], first["tokens"]);
 }
 
 #[test]

@@ -107,14 +107,44 @@ fn assert_gone(bench: &Bench, text: &str) {
             ran.stdout
         );
     }
+    let forms = [text.as_bytes().to_vec(), base64(text.as_bytes()).into_bytes()];
+    let has = |bytes: &[u8]| forms.iter().any(|form| bytes.windows(form.len()).any(|window| window == form));
+    for (id, bytes) in blobs(bench) {
+        assert!(!has(&bytes), "{text} is in the bytes of blob {id}");
+    }
     for entry in std::fs::read_dir(bench.archive()).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
-            assert!(!found, "{text} is in {}", path.display());
+            assert!(!has(&bytes), "{text} is in {}", path.display());
         }
     }
+}
+
+/// The bytes of every blob, unpacked: plain (0), compressed (1), or as the difference from another (2).
+fn blobs(bench: &Bench) -> Vec<(i64, Vec<u8>)> {
+    type Packed = (i64, usize, i64, Option<i64>, Vec<u8>);
+    let database = rusqlite::Connection::open(bench.archive().join("annals.db")).unwrap();
+    let mut statement = database.prepare("select id, length, packing, base, data from blob").unwrap();
+    let rows = statement.query_map([], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)? as usize, row.get(2)?, row.get(3)?, row.get(4)?))
+    });
+    let packed: Vec<Packed> = rows.unwrap().map(Result::unwrap).collect();
+    let plain = |(_, length, packing, _, data): &Packed| match packing {
+        0 => data.clone(),
+        _ => zstd::bulk::decompress(data, *length).unwrap(),
+    };
+    let of_blob = |blob: &Packed| match blob.3 {
+        None => plain(blob),
+        Some(base) => {
+            let base = plain(packed.iter().find(|other| other.0 == base).unwrap());
+            let mut decompressor = zstd::bulk::Decompressor::with_dictionary(&base).unwrap();
+            decompressor.decompress(&blob.4, blob.1).unwrap()
+        }
+    };
+    let unpacked: Vec<(i64, Vec<u8>)> = packed.iter().map(|blob| (blob.0, of_blob(blob))).collect();
+    assert!(unpacked.iter().zip(&packed).all(|(blob, packed)| blob.1.len() == packed.1));
+    unpacked
 }
 
 /// Found = kept + forgotten + the rest, in files, bytes and lines.
@@ -186,6 +216,70 @@ fn a_forgotten_session_is_gone_and_stays_away() {
     let restored = bench.json(&["restore", "--source", "claude_code", "--to", to.to_str().unwrap()]);
     assert!(restored["forgotten_files"].as_u64().unwrap() >= 4, "{restored}");
     assert!(restored["forgotten_lines"].as_u64().unwrap() >= 3, "{restored}");
+}
+
+#[test]
+fn what_is_looked_for_is_found_in_compressed_bytes() {
+    let bench = Bench::new();
+    planted_home(&bench);
+    bench.sync_of("claude_code");
+    let has = |text: &str| {
+        blobs(&bench)
+            .iter()
+            .any(|(_, bytes)| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    };
+    assert!(has("plantedprompt") && has("plantedtitle") && has("planted full output"));
+    // Bytes that no file refers to are found as well.
+    let left = zstd::bulk::compress(format!("{}\n", session(PLANTED, "planted")[0]).as_bytes(), 1).unwrap();
+    bench.json(&["forget", PLANTED, "--yes"]);
+    assert_eq!(bench.json(&["forget", "--verify"])["found"], json!([]));
+    let raw = zstd::bulk::decompress(&left, 1 << 20).unwrap();
+    let connection = rusqlite::Connection::open(bench.archive().join("annals.db")).unwrap();
+    let hash = blake3::hash(&raw);
+    let values = rusqlite::params![hash.as_bytes(), raw.len() as i64, left];
+    connection
+        .execute("insert into blob (hash, length, packing, data) values (?1, ?2, 1, ?3)", values)
+        .unwrap();
+    drop(connection);
+    let found = bench.run(&["forget", "--verify", "--json"]);
+    assert!(found.code != 0 && found.stdout.contains("\"blob\""), "{}", found.stdout);
+    // An archive that was found to be in order again has none of it.
+    bench.json(&["forget", OTHER, "--yes"]);
+    assert_eq!(bench.json(&["forget", "--verify"])["found"], json!([]));
+}
+
+/// A path of a kept session is joined from its directory and the name in a patch: no kept line has it in one piece.
+#[test]
+fn what_annals_makes_of_kept_lines_is_no_remains() {
+    let bench = Bench::new();
+    let (folder, name) = ("/home/ada/engine/copper-kettles-and-whistles", "iron-kettles-and-bells/gears.py");
+    let mut kept = annals_testkit::codex::conversation(annals_testkit::codex::ID, "Count the gears");
+    let patch = format!("*** Begin Patch\n*** Add File: {name}\n+12\n*** End Patch\n");
+    let call =
+        json!({"type": "custom_tool_call", "name": "apply_patch", "call_id": "call_p", "input": patch});
+    let done = json!({"type": "custom_tool_call_output", "call_id": "call_p",
+        "output": format!("{{\"output\":\"Success. Updated the following files:\\nA {name}\\n\",\"metadata\":{{\"exit_code\":0}}}}")});
+    for (second, payload) in [(20, call), (21, done)] {
+        kept.push(annals_testkit::codex::line(second, "response_item", &payload.to_string()));
+    }
+    let kept: Vec<String> = kept.iter().map(|line| line.replace("/home/ada/engine", folder)).collect();
+    bench.transcript(&annals_testkit::codex::rollout(annals_testkit::codex::ID), &kept);
+    // The forgotten session has it in one piece, wherever a line is sampled.
+    let other = "0199a1b2-0000-7000-8000-00000000000b";
+    let mut lines = vec![annals_testkit::codex::meta(other)];
+    for padding in (0..400).step_by(16) {
+        lines.extend(annals_testkit::codex::prompt(&format!(
+            "{}{folder}/{name}{}",
+            "-".repeat(padding),
+            "+".repeat(90)
+        )));
+    }
+    bench.transcript(&annals_testkit::codex::rollout(other), &lines);
+    bench.sync();
+    let forgotten = bench.run(&["forget", other, "--yes", "--verify", "--json"]);
+    assert_eq!(forgotten.code, 0, "{}", forgotten.stdout);
+    let blamed = bench.json(&["search", &format!("file:{folder}/{name}")]);
+    assert!(!blamed["results"].as_array().unwrap().is_empty(), "{blamed}");
 }
 
 #[test]
@@ -278,6 +372,25 @@ fn rules_forget_only_when_they_are_applied() {
     assert!(bench.sessions().is_empty());
     assert_eq!(bench.json(&["audit"])["forgotten"][0]["reason"], "rule");
     assert_balanced(&bench);
+}
+
+#[test]
+fn rules_keep_what_a_starred_session_started_and_repeats() {
+    for (starred, kept) in [(PLANTED, 3), (FORK, 4)] {
+        let bench = Bench::new();
+        planted_home(&bench);
+        bench.sync_of("claude_code");
+        assert_eq!(bench.run(&["star", starred]).code, 0);
+        let before = bench.run(&["show", starred, "--json", "--full", "--copies"]).stdout;
+        let config = bench.user().join("annals.toml");
+        std::fs::write(&config, "[retention]\nrules = [\"after:30d except:starred\"]\n").unwrap();
+        let arguments = ["retain", "--apply", "--json"];
+        let applied = bench.command(&arguments).env("ANNALS_CONFIG", &config).output().unwrap();
+        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+        // Its two sub-agents; the fork repeats the other one.
+        assert_eq!(bench.sessions().len(), kept, "{starred}");
+        assert_eq!(bench.run(&["show", starred, "--json", "--full", "--copies"]).stdout, before);
+    }
 }
 
 /// The full outputs of a sub-agent are in the directory of the session that started it. One that another session also

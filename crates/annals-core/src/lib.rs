@@ -3,6 +3,7 @@
 pub mod arrangement;
 mod calls;
 mod compose;
+mod cost;
 mod encode;
 mod error;
 mod fingerprints;
@@ -32,6 +33,7 @@ mod zone;
 pub use arrangement::{Arranged, ArrangedField, ArrangedKind, Arrangement};
 pub use calls::{Call, CallKind, CallResult, Operation, Range, Touch};
 pub use compose::composed;
+pub use cost::Picodollars;
 pub use encode::{from_address, from_base64, from_hex, in_address, to_base64, to_hex};
 pub use error::{Error, ErrorKind, Result};
 pub use fingerprints::{

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{FromRepr, IntoStaticStr};
 
-use super::{Call, CallResult, ContentKey, Terms, Time, Tokens, Touch};
+use super::{Call, CallResult, ContentKey, Picodollars, Terms, Time, Tokens, Touch};
 use crate::stored::stored_by_number;
 
 /// A range of bytes in a file's (decoded) content.
@@ -275,6 +275,8 @@ pub struct Usage {
     /// The response was counted at this offset before; these numbers are newer.
     pub again: bool,
     pub tokens: Tokens,
+    /// What the client says that it cost.
+    pub cost: Option<Picodollars>,
 }
 
 /// Searchable text of a row.
@@ -391,7 +393,8 @@ pub struct SessionFacts {
     pub parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_kind: Option<LinkKind>,
-    /// The cost according to the client, including inherited history and sub-agents.
+    /// The cost of the session as a whole according to the client, including inherited history and sub-agents, if it
+    /// does not say what each response cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -163,9 +163,10 @@ mod tests {
                    (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);
         insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null), (1, 1, 1, 1, 1, 2, null, null, 1, 2);
         update tool_call set at = 1, ok = byte_offset = 1;
-        insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0);
-        insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read, cache_write,
-                               cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
+        insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0, null);
+        update session set cost = 1;
+        insert into usage_sum (session, day, model, prompt_class, reported, responses, input, output, cache_read, cache_write,
+                               cache_write_hour, reasoning) values (1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
         insert into link values (1, 1, 'sub_agent', 'two', 'call');
         insert into node values (1, 1, 0, 0, 7, null, 1, 1);
         insert into node_name values (7, 'n');
@@ -260,6 +261,7 @@ mod tests {
             ("session_parts", !archive.session_parts(SessionId(1))?.is_empty()),
             ("links", !archive.links(SessionId(1))?.is_empty()),
             ("session_usage", !archive.session_usage(SessionId(1))?.is_empty()),
+            ("session_totals", !archive.session_totals(None)?.is_empty()),
             ("usage_between", !archive.usage_between(SessionId(1), FileId(1), 0, 9)?.is_empty()),
             ("transcript_sources", !archive.transcript_sources(SessionId(1))?.is_empty()),
             ("transcript_files", !archive.transcript_files(SessionId(1))?.is_empty()),

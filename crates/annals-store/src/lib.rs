@@ -57,7 +57,7 @@ pub use read::sessions::{Hiding, Page, SessionFilter, SessionRow, SessionTexts};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
-pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, UsageBy, UsageSum};
+pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, SessionTotal, UsageBy, UsageSum};
 pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, TouchRow};
 pub use salvage::{Salvaged, salvage};
 pub use write::Writer;
@@ -141,6 +141,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0034_forgotten.sql")),
     Migration::Sql(include_str!("migrations/0038_arrangement.sql")),
     Migration::Sql(include_str!("migrations/0050_exchange.sql")),
+    Migration::Sql(include_str!("migrations/0051_reported_costs.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use annals_testkit::codex::{ID, prompt, rollout};
+use annals_testkit::codex::{ID, prompt, rollout, text_of};
+use annals_testkit::homes::{ClientHome, regular};
 use annals_testkit::{Bench, fixtures};
 
 fn sha256(text: &str) -> String {
@@ -159,4 +160,96 @@ fn a_tape_without_a_model_names_the_provider() {
     bench.sync();
     let events = tape(&bench, ID);
     assert!(!events[0]["model"].as_str().unwrap().is_empty(), "{}", events[0]);
+}
+
+/// The lines that calls wrote: of a session's calls by id, as `show` has them.
+fn written_lines(bench: &Bench, session: &str) -> HashMap<String, Vec<Value>> {
+    let shown = bench.json(&["show", session, "--full", "--copies"]);
+    let blocks =
+        shown["messages"].as_array().unwrap().iter().flat_map(|step| step["blocks"].as_array().unwrap());
+    let calls = blocks.filter(|block| block["type"] == "tool_call" && block["files"].is_array());
+    let mut written: HashMap<String, Vec<Value>> = HashMap::new();
+    for call in calls {
+        let files = call["files"].as_array().unwrap().iter().filter(|file| file["operation"] != "read");
+        let lines = files.map(|file| file["after"].clone()).filter(|after| !after.is_null());
+        written.entry(call["call_id"].as_str().unwrap().to_owned()).or_default().extend(lines);
+    }
+    written
+}
+
+/// Asserts that calls have the lines that their edits on the tape have, and returns how many whole files were written.
+fn assert_lines_agree(bench: &Bench, name: &str) -> usize {
+    let mut whole = 0;
+    for id in ids(bench) {
+        let written = written_lines(bench, &id);
+        for event in tape(bench, &id).iter().filter(|event| event["k"] == "code.edit") {
+            let (Some(call), range) = (event["call_id"].as_str(), &event["after_range"]) else { continue };
+            // Of an insertion, a tape also has the line beside it.
+            if range[0] != 1 || !event["before_range"].is_null() || !event["before_text"].is_null() {
+                continue;
+            }
+            let lines = written.get(call).unwrap_or_else(|| panic!("{name} {id}: no files of {event}"));
+            assert!(lines.contains(range), "{name} {id}: {lines:?} has no {range} of {event}");
+            whole += 1;
+        }
+    }
+    whole
+}
+
+fn calls_have_the_lines_that_their_tape_has(homes: &[ClientHome]) {
+    let mut whole: HashMap<&str, usize> = HashMap::new();
+    for ClientHome { source, path } in regular(homes) {
+        let bench = Bench::with_home(source, path);
+        bench.sync();
+        *whole.entry(source).or_default() += assert_lines_agree(&bench, &path.display().to_string());
+    }
+    assert!(whole.values().filter(|count| **count > 0).count() >= 6, "{whole:?}");
+}
+
+annals_testkit::over_homes! { calls_have_the_lines_that_their_tape_has }
+
+#[test]
+fn a_whole_file_has_all_its_lines_whatever_the_client_noted_of_it() {
+    let bench = Bench::new();
+    let one = crate::claude::ONE;
+    let path = "/home/ada/engine/gears.py";
+    let write = json!({"type": "tool_use", "id": "toolu_w", "name": "Write",
+        "input": {"file_path": path, "content": "a\nb\nc\n"}});
+    let done = json!({"type": "tool_result", "tool_use_id": "toolu_w", "content": "File written"});
+    let message = json!({"role": "user", "content": [done]});
+    let lines = [
+        crate::claude::prompt_row(one, 1, "Write the gears."),
+        crate::claude::answer_row(one, 2, "msg_w", write, 9),
+        // Some results have no record of what was written.
+        crate::claude::row(one, 3, "user", json!({"message": message})),
+    ];
+    crate::claude::write(&bench, crate::claude::FOLDER, one, &text_of(&lines));
+    let folder = bench.home_of("pi").join("sessions/--home-ada-engine--");
+    std::fs::create_dir_all(&folder).unwrap();
+    let message = |id: &str, parent: &str, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-03-02T09:00:02.000Z", "message": message});
+    let call = json!({"type": "toolCall", "id": "call_long", "name": "write",
+        "arguments": {"path": "/home/ada/engine/long.py", "content": "gear = 12\n".repeat(4_000)}});
+    let talk = [
+        json!({"type": "session", "version": 3, "id": "0199aa00-0000-7000-8000-00000000000f",
+            "timestamp": "2026-03-02T09:00:00.000Z", "cwd": "/home/ada/engine"}),
+        message(
+            "1",
+            "0",
+            json!({"role": "assistant", "content": [call], "model": "m", "stopReason": "toolUse"}),
+        ),
+        message(
+            "2",
+            "1",
+            json!({"role": "toolResult", "toolCallId": "call_long", "toolName": "write",
+            "content": [{"type": "text", "text": "Written."}], "isError": false}),
+        ),
+    ];
+    let talk: String = talk.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(folder.join("2026-03-02T09-00-00-000Z_0199aa00-0000-7000-8000-00000000000f.jsonl"), talk)
+        .unwrap();
+    bench.sync();
+    assert_eq!(written_lines(&bench, one)["toolu_w"], [json!([1, 3])]);
+    let long = written_lines(&bench, "0199aa00-0000-7000-8000-00000000000f");
+    assert_eq!(long["call_long"], [json!([1, 4000])]);
+    assert_eq!(assert_lines_agree(&bench, "both"), 2);
 }

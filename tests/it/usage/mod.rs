@@ -1,6 +1,7 @@
 //! Tokens and cost: every response counts once, at the price of its model, day and length, however it arrived.
 
 mod analytics;
+mod costs;
 mod real;
 
 use serde_json::{Value, json};
@@ -106,7 +107,7 @@ fn turn(date: &str, model: &str, before: i64, [input, cached, output]: [i64; 3])
 }
 
 /// An answer of one line: input, output, cache read, cache write, and how much of that is for an hour.
-fn answered(session: &str, number: u32, model: &str, counts: [i64; 5]) -> String {
+pub fn answered(session: &str, number: u32, model: &str, counts: [i64; 5]) -> String {
     let [input, output, read, written, hour] = counts;
     let split = json!({"ephemeral_5m_input_tokens": written - hour, "ephemeral_1h_input_tokens": hour});
     let message = json!({

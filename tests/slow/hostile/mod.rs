@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod files;
+mod sources;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -43,6 +43,9 @@ struct Entry {
     /// The file that the call names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// Lines of the file that the call writes as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lines: Option<u32>,
     /// A command that may prove to have read a file, and the folder that it ran in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     read: Option<(String, Option<String>)>,
@@ -123,7 +126,8 @@ impl PendingCalls {
             }));
             let read = input.as_ref().filter(|_| name == "Bash").and_then(read_command);
             let read = read.map(|command| (command, row.object.get_text("cwd").map(|cwd| cwd.into_owned())));
-            let entry = Entry { id, offset: span.offset, name, path, read };
+            let lines = input.as_ref().filter(|_| name == "Write").and_then(written_lines);
+            let entry = Entry { id, offset: span.offset, name, path, lines, read };
             let early = self.early.iter().position(|early| early.id == entry.id);
             if let Some(mut early) = early.and_then(|at| self.early.remove(at)) {
                 if early.answer.ok && early.answer.touched.is_empty() {
@@ -221,7 +225,10 @@ fn emit_result(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Ve
     for touch in touched {
         if let Some(path) = touch.path.or_else(|| entry.path.clone()) {
             let (session, call) = (session.clone(), entry.offset);
-            let Touched { operation, before, after, .. } = touch;
+            let Touched { operation, before, mut after, .. } = touch;
+            if before.is_none() && entry.name == "Write" {
+                after = after.or(entry.lines.map(|end| Range { start: 1, end }));
+            }
             out.push(Item::Touch(Touch { session, call, path, operation, before, after }));
         }
     }
@@ -338,6 +345,11 @@ fn title_of(input: &Object<'_>) -> String {
         Some(word) => in_a_line(&word.head(2_000)),
         None => in_a_line(&String::from_utf8_lossy(&input.bytes()[..input.bytes().len().min(400)])),
     }
+}
+
+fn written_lines(input: &Object<'_>) -> Option<u32> {
+    let count = input.get_text("content")?.lines().count();
+    u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
 fn path_in(input: &Object<'_>) -> Option<String> {

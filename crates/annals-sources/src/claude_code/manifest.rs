@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "claude_code",
     label: "Claude Code",
     route: "claude-code",
-    reader_version: 8,
+    reader_version: 9,
     summary: "transcripts, sub-agents, full tool results, file snapshots, to-do lists and prompt history",
     setup_hint: "run `claude` once, or set CLAUDE_CONFIG_DIR (a home) or CLAUDE_CODE_PROJECTS_DIR (a projects directory)",
     default_homes: &["~/.claude", "~/.config/claude"],

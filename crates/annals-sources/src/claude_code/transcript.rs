@@ -25,8 +25,8 @@ use crate::home::title::{in_a_line, title_of};
 use crate::json::{Json, Line, Object, Scan};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span,
-    Summary, Tally, Time, Tokens, Usage, Verdict,
+    ContentKey, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Picodollars, Role,
+    SessionFacts, Span, Summary, Tally, Time, Tokens, Usage, Verdict,
 };
 
 /// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
@@ -467,6 +467,8 @@ impl TranscriptReader {
                     .unwrap_or(0)
                     .clamp(0, 1 << 40),
             },
+            // Written by the first versions only.
+            cost: row.object.get("costUSD").and_then(|cost| Picodollars::parse(cost.bytes())),
         })
     }
 

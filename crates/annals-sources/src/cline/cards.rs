@@ -9,7 +9,7 @@ use super::places::place_of;
 use crate::home::title::title_of;
 use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader};
-use annals_core::{ContentKey, Item, SessionFacts, Span, Time, Tokens, Usage, Verdict};
+use annals_core::{ContentKey, Item, Picodollars, SessionFacts, Span, Time, Tokens, Usage, Verdict};
 
 /// The only provider of older clients that counts what was cached as input too.
 const COUNTS_CACHED: &str = "openai";
@@ -117,7 +117,7 @@ fn session_card(session: &str, card: Json<'_>) -> Option<Vec<SessionFact>> {
     let time = |name: &str| card.get_text(name).and_then(|text| Time::parse(&text));
     let git = metadata.and_then(|metadata| metadata.get("git"));
     let origin = metadata.and_then(|metadata| metadata.get("sessionHistoryOrigin"));
-    let cost = metadata.map_or(0.0, |metadata| cost_in(metadata, "totalCost"));
+    let cost = metadata.and_then(|metadata| cost_in(metadata, "totalCost"));
     let mut facts = SessionFacts {
         cwd: text_in(card, "cwd"),
         title: metadata.and_then(|metadata| title_in(metadata, "title")),
@@ -127,7 +127,7 @@ fn session_card(session: &str, card: Json<'_>) -> Option<Vec<SessionFact>> {
         models: text_in(card, "model").into_iter().collect(),
         git_branch: git.and_then(|git| text_in(git, "branch")),
         git_url: git.and_then(|git| text_in(git, "url")),
-        cost_usd: Some(cost).filter(|cost| *cost > 0.0),
+        cost_usd: cost.map(Picodollars::dollars),
         started_at: time("started_at"),
         ended_at: time("ended_at"),
         ..SessionFacts::default()
@@ -168,7 +168,7 @@ fn task_history(_session: &str, list: Json<'_>) -> Option<Vec<SessionFact>> {
             cwd: text_in(task, "cwdOnTaskInitialization"),
             first_prompt: title_in(task, "task"),
             models: text_in(task, "modelId").into_iter().collect(),
-            cost_usd: Some(cost).filter(|cost| *cost > 0.0),
+            cost_usd: cost.map(Picodollars::dollars),
             started_at: id.parse().ok().map(Time::from_millis),
             ..SessionFacts::default()
         };
@@ -208,7 +208,8 @@ impl ShownReader {
         };
         let at = shown.get_integer("ts");
         let moment = at.unwrap_or_default().to_le_bytes();
-        (tokens.total() > 0).then(|| {
+        let cost = cost_in(request, "cost");
+        (tokens.total() > 0 || cost.is_some()).then(|| {
             Item::Usage(Usage {
                 session: self.session.clone(),
                 span,
@@ -218,6 +219,7 @@ impl ShownReader {
                 model: model.map(Into::into),
                 again: false,
                 tokens,
+                cost,
             })
         })
     }

@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "cline",
     label: "Cline",
     route: "cline",
-    reader_version: 1,
+    reader_version: 2,
     summary: "conversations, sub-agents and authored files of Cline's command line and its editor extension",
     setup_hint: "run `cline` once, or set CLINE_DATA_DIR (its data directory, or the extension's)",
     default_homes: &["~/.cline"],

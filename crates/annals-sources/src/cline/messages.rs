@@ -13,8 +13,8 @@ use crate::home::title::title_of;
 use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader};
 use annals_core::{
-    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts,
-    Span, Tally, Time, Tokens, Usage, Verdict,
+    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Picodollars, Role,
+    SessionFacts, Span, Tally, Time, Tokens, Usage, Verdict,
 };
 
 const DOCUMENT: &[&str] = &[
@@ -37,7 +37,6 @@ pub struct MessagesReader {
     session: Arc<str>,
     parent: Option<String>,
     facts: Option<SessionFacts>,
-    cost: f64,
     calls: OpenCalls,
     /// The call in markup that waits for its result, and how many there were.
     marked: Option<String>,
@@ -71,7 +70,6 @@ impl MessagesReader {
             session: place.session.into(),
             parent: place.parent,
             facts: None,
-            cost: 0.0,
             calls: OpenCalls::default(),
             marked: None,
             marks: 0,
@@ -223,10 +221,8 @@ impl MessagesReader {
             cache_write: number("cacheWriteTokens"),
             ..Tokens::default()
         };
-        self.cost += cost_in(metrics, "cost");
-        let cost = Some(self.cost).filter(|cost| *cost > 0.0);
-        self.facts_mut().cost_usd = cost;
-        if tokens.total() > 0 {
+        let cost = cost_in(metrics, "cost");
+        if tokens.total() > 0 || cost.is_some() {
             out.push(Item::Usage(Usage {
                 session: self.session.clone(),
                 span: spoken.span(),
@@ -236,6 +232,7 @@ impl MessagesReader {
                 model,
                 again: false,
                 tokens,
+                cost,
             }));
         }
     }
@@ -311,7 +308,8 @@ impl MessagesReader {
             let input = serde_json::from_str(&call.arguments).unwrap_or_default();
             let folder = self.facts.as_ref().and_then(|facts| facts.cwd.as_deref());
             let on = FileCall { name: &call.name, input: &input, result: Some(result), folder };
-            touches(&self.session, call.offset, on.work(), on.touched(), out);
+            let otherwise = on.touched().map(|(path, operation)| call.touched(path, operation));
+            touches(&self.session, call.offset, on.work(), otherwise, out);
         }
         true
     }
@@ -340,9 +338,8 @@ fn folder_in(text: &str, before: &str, end: char) -> Option<String> {
 }
 
 /// A cost in dollars.
-pub fn cost_in(json: Json<'_>, name: &str) -> f64 {
-    let number = json.get(name).and_then(|cost| std::str::from_utf8(cost.bytes()).ok()?.parse::<f64>().ok());
-    number.filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0)
+pub fn cost_in(json: Json<'_>, name: &str) -> Option<Picodollars> {
+    Picodollars::parse(json.get(name)?.bytes())
 }
 
 impl Reader for MessagesReader {

@@ -548,6 +548,7 @@ impl RolloutReader {
             model: self.state.model.clone(),
             again: false,
             tokens,
+            cost: None,
         })
     }
 }

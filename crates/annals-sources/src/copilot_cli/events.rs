@@ -300,6 +300,7 @@ impl EventReader {
                 model: model.map(|model| model.as_str().into()),
                 again: false,
                 tokens,
+                cost: None,
             })
         })
     }

@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "gemini_cli",
     label: "Gemini CLI",
     route: "gemini",
-    reader_version: 1,
+    reader_version: 2,
     summary: "chats, sub-agents, prompt log, saved conversations and authored files of Gemini CLI on this machine",
     setup_hint: "run `gemini` once, or set GEMINI_CLI_HOME (the directory with .gemini)",
     default_homes: &["~/.gemini"],

@@ -1,7 +1,8 @@
 //! Reads chats: one document that is rewritten at each turn, or lines that are appended.
 //!
 //! A line repeats its message whole whenever it grows. After a resume the client writes the history once more in the form of
-//! its requests, without tokens and calls: of that, only messages that were not there before are taken.
+//! its requests, without tokens and calls; after a compression it writes the end of it under new ids. Of both, only
+//! messages that were not there before are taken.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(super) struct State {
     linked: bool,
     prompted: bool,
     seen: BTreeSet<ContentKey>,
+    /// Texts of messages: lists repeat them under other ids.
+    texts: BTreeSet<ContentKey>,
     messages: VecDeque<OpenMessage>,
     pub(super) calls: VecDeque<OpenCall>,
     summary: Option<String>,
@@ -185,6 +188,21 @@ impl ChatReader {
         self.state.seen.insert(key)
     }
 
+    /// Whether a list repeats a message that is there under another id; remembers its text otherwise.
+    fn is_repeated(&mut self, role: Role, text: &str, from: Written) -> bool {
+        let text = text.trim();
+        let role: &str = role.into();
+        let key = ContentKey::of(&[b"text", role.as_bytes(), text.as_bytes()]);
+        if text.is_empty() || from == Written::InList && self.state.texts.contains(&key) {
+            return !text.is_empty();
+        }
+        if self.state.texts.len() >= SEEN {
+            self.state.texts.pop_first();
+        }
+        self.state.texts.insert(key);
+        false
+    }
+
     fn message(
         &mut self,
         base: Base<'_>,
@@ -243,6 +261,9 @@ impl ChatReader {
             return;
         }
         let text = content.map(|content| texts(content).join("\n")).unwrap_or_default();
+        if self.is_repeated(Role::User, &text, from) {
+            return;
+        }
         let typed = object.get("displayContent").map(|content| texts(content).join("\n"));
         let typed = typed.unwrap_or_else(|| match without_reminder(&text) {
             Some((_, words)) => words.to_owned(),
@@ -305,9 +326,10 @@ impl ChatReader {
         let calls = object.get("toolCalls");
         let is_request = from == Written::InList && object.get("tokens").is_none() && calls.is_none();
         let is_new = self.is_new(id);
+        let text = object.get("content").map(|content| texts(content).join("\n")).unwrap_or_default();
+        let is_repeated = self.is_repeated(Role::Assistant, &text, from);
         if is_request {
-            let text = object.get("content").map(|content| texts(content).join("\n")).unwrap_or_default();
-            if is_new && !text.is_empty() {
+            if is_new && !is_repeated && !text.is_empty() {
                 let kind = if text == THANKS { MessageKind::Injected } else { MessageKind::Answer };
                 let row = message(self.session.clone(), span, Role::Assistant, kind, at, id);
                 out.push(not_counted(row));
@@ -383,6 +405,7 @@ impl ChatReader {
                 model: model.clone(),
                 again,
                 tokens: tokens_of(&tokens.object()),
+                cost: None,
             }));
         }
         for call in calls.iter().flat_map(|calls| calls.items()) {

@@ -8,7 +8,7 @@ use super::calls::{TITLES, exit_code, full_output, kind_of, paths_in, response_t
 use super::chat::{Base, ChatReader};
 use super::drift::CALL;
 use super::files::FileCall;
-use crate::home::calls::{title_of_call, touches};
+use crate::home::calls::{OtherwiseTouched, title_of_call, touches};
 use crate::home::drift::each_unknown;
 use crate::json::Json;
 use annals_core::{Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Time};
@@ -124,7 +124,9 @@ impl ChatReader {
         if ok {
             let folder = self.state.facts.cwd.as_deref();
             let on = FileCall { name: &name, args: &args, display, output: text.as_deref(), folder };
-            touches(&self.session, place, on.work(), on.touched(), out);
+            let otherwise =
+                on.touched().map(|(path, operation)| OtherwiseTouched { path, operation, after: None });
+            touches(&self.session, place, on.work(), otherwise, out);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::title::in_a_line;
 use crate::json::Json;
-use annals_core::{FileWork, Item, Operation, Touch};
+use annals_core::{FileWork, Item, Operation, Range, Touch};
 
 /// How many calls may wait for a result.
 const OPEN_CALLS: usize = 512;
@@ -26,6 +26,32 @@ pub struct OpenCall {
     pub arguments: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<i64>,
+    /// Lines of the whole file that the call writes, if its arguments are too long to be kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    lines: Option<u32>,
+}
+
+impl OpenCall {
+    /// The file that the call touched, if no more is known of its work.
+    pub fn touched(&self, path: String, operation: Operation) -> OtherwiseTouched {
+        let lines = self.lines.filter(|_| operation != Operation::Read);
+        OtherwiseTouched { path, operation, after: lines.map(|end| Range { start: 1, end }) }
+    }
+}
+
+/// A file that a call touched, and the lines that it wrote if they are known.
+pub struct OtherwiseTouched {
+    pub path: String,
+    pub operation: Operation,
+    pub after: Option<Range>,
+}
+
+/// The number of lines of a file that these arguments write as a whole.
+fn written_lines(arguments: Json<'_>) -> Option<u32> {
+    let is_part = ["old_text", "insert_line"].iter().any(|name| arguments.get(name).is_some());
+    let text = arguments.get("content").or_else(|| arguments.get("new_text").filter(|_| !is_part));
+    let count = text.and_then(Json::text)?.lines().count();
+    u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -35,6 +61,7 @@ impl OpenCalls {
     /// `path` is the field of the arguments that is kept if they are long.
     pub fn push(&mut self, id: String, offset: u64, name: String, arguments: Option<Json<'_>>, path: &str) {
         let short = arguments.filter(|arguments| arguments.bytes().len() <= ARGUMENTS);
+        let lines = arguments.filter(|_| short.is_none()).and_then(written_lines);
         let arguments = match (short, arguments.and_then(|arguments| arguments.get(path))) {
             (Some(arguments), _) => String::from_utf8_lossy(arguments.bytes()).into_owned(),
             (None, Some(value)) if value.bytes().len() <= ARGUMENTS => {
@@ -45,7 +72,7 @@ impl OpenCalls {
         if self.0.len() >= OPEN_CALLS {
             self.0.pop_front();
         }
-        self.0.push_back(OpenCall { id, offset, name, arguments, duration_ms: None });
+        self.0.push_back(OpenCall { id, offset, name, arguments, duration_ms: None, lines });
     }
 
     pub fn find(&mut self, id: &str) -> Option<&mut OpenCall> {
@@ -76,14 +103,14 @@ pub fn touches(
     session: &Arc<str>,
     call: u64,
     work: Vec<FileWork>,
-    otherwise: Option<(String, Operation)>,
+    otherwise: Option<OtherwiseTouched>,
     out: &mut Vec<Item>,
 ) {
     let touch = |path: String, operation: Operation, before, after| {
         Item::Touch(Touch { session: session.clone(), call, path, operation, before, after })
     };
     if work.is_empty() {
-        out.extend(otherwise.map(|(path, operation)| touch(path, operation, None, None)));
+        out.extend(otherwise.map(|known| touch(known.path, known.operation, None, known.after)));
     }
     for work in work {
         out.push(touch(work.path, work.operation, work.before.range, work.after.range));
@@ -94,15 +121,21 @@ pub fn touches(
 mod tests {
     use super::OpenCalls;
     use crate::json::Json;
+    use annals_core::{Operation, Range};
 
     #[test]
     fn of_long_arguments_only_the_path_waits_for_the_result() {
         let mut calls = OpenCalls::default();
-        let long = format!(r#"{{"content":"{}","path":"a.txt"}}"#, "x".repeat(30_000));
+        let long = format!(r#"{{"content":"{}","path":"a.txt"}}"#, "x\\n".repeat(10_000));
         calls.push("1".into(), 0, "write".into(), Json::parse(long.as_bytes()), "path");
         calls.push("2".into(), 9, "read".into(), Json::parse(br#"{"path":"b","limit":1}"#), "path");
-        assert_eq!(calls.take("1").expect("open").arguments, r#"{"path":"a.txt"}"#);
-        assert_eq!(calls.take("2").expect("open").arguments, r#"{"path":"b","limit":1}"#);
+        let write = calls.take("1").expect("open");
+        assert_eq!(write.arguments, r#"{"path":"a.txt"}"#);
+        let whole = Range { start: 1, end: 10_000 };
+        assert_eq!(write.touched("a.txt".into(), Operation::Update).after, Some(whole));
+        let read = calls.take("2").expect("open");
+        assert_eq!(read.arguments, r#"{"path":"b","limit":1}"#);
+        assert_eq!(read.touched("b".into(), Operation::Read).after, None);
         assert!(calls.take("2").is_none());
     }
 

@@ -114,7 +114,8 @@ impl TranscriptReader {
                 "Read" => Some(Operation::Read),
                 _ => None,
             };
-            touches(&self.session, call.offset, on.work(), on.path().zip(operation), out);
+            let otherwise = on.path().zip(operation).map(|(path, operation)| call.touched(path, operation));
+            touches(&self.session, call.offset, on.work(), otherwise, out);
         }
     }
 }

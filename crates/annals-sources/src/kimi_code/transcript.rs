@@ -278,6 +278,7 @@ impl TranscriptReader {
                 cache_write: number("inputCacheCreation"),
                 ..Tokens::default()
             },
+            cost: None,
         }));
     }
 

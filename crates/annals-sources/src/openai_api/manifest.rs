@@ -9,7 +9,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "openai_api",
     label: "OpenAI API",
     route: "openai-api",
-    reader_version: 3,
+    reader_version: 4,
     summary: "calls of the OpenAI API in your own files: API objects, batches, LiteLLM logs, HAR files",
     setup_hint: "run `annals import FILE` with saved responses, batch files, LiteLLM logs or a HAR file, or set OPENAI_TRACES_DIR to a directory that `annals sync` reads; nothing is ever fetched from the API",
     default_homes: &[],

@@ -142,8 +142,8 @@ impl TraceReader {
                 Some(id) => ContentKey::of(&[b"usage", id.as_bytes()]),
                 None => ContentKey::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
             };
-            let used = usage(self.session.clone(), span, at, key, model, tokens);
-            out.extend(self.state.ledger.count(used, answer.usage.is_some(), trace.cost).map(Item::Usage));
+            let used = usage(self.session.clone(), span, at, key, model, (tokens, trace.cost));
+            out.extend(self.state.ledger.count(used, answer.usage.is_some()).map(Item::Usage));
         }
         Verdict::Kept(trace.form.name().into())
     }
@@ -386,8 +386,7 @@ impl Reader for TraceReader {
         if self.session.is_empty() {
             return Vec::new();
         }
-        let mut facts = self.state.noted.facts();
-        facts.cost_usd = self.state.ledger.reported_cost();
+        let facts = self.state.noted.facts();
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
 }

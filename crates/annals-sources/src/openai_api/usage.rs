@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::json::Json;
-use annals_core::{ContentKey, Span, Time, Tokens, Usage};
+use annals_core::{ContentKey, Picodollars, Span, Time, Tokens, Usage};
 
 #[derive(Default)]
 pub struct UsageLedger {
     counted: BTreeMap<ContentKey, CountedResponse>,
-    reported_cost: f64,
 }
 
 /// A response whose tokens were counted.
@@ -17,34 +16,27 @@ struct CountedResponse {
     offset: u64,
     /// Counted from the response itself, not from a log, which has no cached tokens.
     exactly: bool,
-    with_cost: bool,
+    tokens: Tokens,
+    cost: Option<Picodollars>,
 }
 
 impl UsageLedger {
-    /// Returns a row to write if there is something new: a response, or exact numbers from the response itself.
-    pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
-        let with_cost = cost.is_some();
+    /// Returns a row to write if there is something new: a response, exact numbers from the response itself, or a cost.
+    pub fn count(&mut self, mut usage: Usage, exactly: bool) -> Option<Usage> {
+        let Usage { tokens, cost, .. } = usage;
         let Some(counted) = self.counted.get_mut(&usage.key) else {
-            self.counted.insert(usage.key, CountedResponse { offset: usage.span.offset, exactly, with_cost });
-            self.reported_cost += cost.unwrap_or(0.0);
+            let counted = CountedResponse { offset: usage.span.offset, exactly, tokens, cost };
+            self.counted.insert(usage.key, counted);
             return Some(usage);
         };
-        if !counted.with_cost {
-            self.reported_cost += cost.unwrap_or(0.0);
+        let (is_exact, has_cost) = (exactly && !counted.exactly, cost.is_some() && counted.cost.is_none());
+        if is_exact {
+            (counted.exactly, counted.tokens) = (true, tokens);
         }
-        counted.with_cost |= with_cost;
-        if counted.exactly || !exactly {
-            return None;
-        }
-        counted.exactly = true;
+        counted.cost = counted.cost.or(cost);
         (usage.span.offset, usage.again) = (counted.offset, true);
-        Some(usage)
-    }
-
-    /// The total cost in logs; `None` unless every response has one.
-    pub fn reported_cost(&self) -> Option<f64> {
-        let is_complete = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
-        Some(self.reported_cost).filter(|_| is_complete)
+        (usage.tokens, usage.cost) = (counted.tokens, counted.cost);
+        (is_exact || has_cost).then_some(usage)
     }
 }
 
@@ -54,9 +46,10 @@ pub fn usage(
     at: Option<Time>,
     key: ContentKey,
     model: Option<Arc<str>>,
-    used: Json<'_>,
+    (used, cost): (Json<'_>, Option<f64>),
 ) -> Usage {
-    Usage { session, span, at, key, inherited: false, model, again: false, tokens: tokens(used) }
+    let cost = cost.and_then(Picodollars::from_dollars);
+    Usage { session, span, at, key, inherited: false, model, again: false, tokens: tokens(used), cost }
 }
 
 fn tokens(usage: Json<'_>) -> Tokens {

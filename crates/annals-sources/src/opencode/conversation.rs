@@ -15,8 +15,8 @@ use crate::home::title::title_of;
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time,
-    Usage, Verdict,
+    ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Picodollars, Role, SessionFacts, Span,
+    Tally, Time, Usage, Verdict,
 };
 
 /// How many messages may still be answered.
@@ -78,7 +78,6 @@ pub(super) struct State {
     /// Messages before this time are copies, if the session is a fork.
     forked_at: Option<Time>,
     is_child: bool,
-    cost: f64,
     /// Keys of messages by their ids.
     messages: BTreeMap<String, ContentKey>,
 }
@@ -292,10 +291,6 @@ impl ConversationReader {
         let is_over = spoken.row.text("finish").is_none_or(|finish| finish != "tool-calls");
         facts.ended_at = completed.filter(|_| is_over);
         facts.last_at = facts.last_at.max(completed);
-        self.state.cost += cost_of(&spoken.row, &spoken.parts);
-        if self.state.cost > 0.0 {
-            self.state.facts.cost_usd = Some(self.state.cost);
-        }
         out.push(self.message(spoken, Role::Assistant, kind));
         self.count(spoken, out);
         for (number, part) in spoken.parts.iter().enumerate() {
@@ -310,18 +305,23 @@ impl ConversationReader {
         let provider = spoken.row.text("providerID").unwrap_or_default();
         let version = self.state.facts.client_version.as_deref();
         let counting = Counting { version, provider: &provider };
-        let mut steps: Vec<(&[u8], Json<'_>)> = spoken
+        let mut steps: Vec<(&[u8], Json<'_>, Option<Picodollars>)> = spoken
             .parts
             .iter()
             .filter(|part| is_finish(part))
-            .filter_map(|part| Some((part.bytes(), part.get("tokens")?)))
+            .filter_map(|part| Some((part.bytes(), part.get("tokens")?, cost_of(part))))
             .collect();
         if steps.is_empty() {
-            steps.extend(spoken.row.get("tokens").map(|tokens| (spoken.row.bytes(), tokens)));
+            steps.extend(spoken.row.get("tokens").map(|tokens| (spoken.row.bytes(), tokens, None)));
         }
-        for (number, (bytes, tokens)) in steps.into_iter().enumerate() {
+        if steps.iter().all(|(_, _, cost)| cost.is_none())
+            && let Some((_, _, cost)) = steps.last_mut()
+        {
+            *cost = cost_of(&spoken.row);
+        }
+        for (number, (bytes, tokens, cost)) in steps.into_iter().enumerate() {
             let tokens = counting.tokens(&tokens.object());
-            if tokens.total() == 0 {
+            if tokens.total() == 0 && cost.is_none() {
                 continue;
             }
             out.push(Item::Usage(Usage {
@@ -337,6 +337,7 @@ impl ConversationReader {
                 model: spoken.model.clone(),
                 again: false,
                 tokens,
+                cost,
             }));
         }
     }

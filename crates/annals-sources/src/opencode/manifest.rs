@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "opencode",
     label: "OpenCode",
     route: "opencode",
-    reader_version: 2,
+    reader_version: 3,
     summary: "conversations of every version of OpenCode on this machine, in files and in databases, and authored files",
     setup_hint: "run `opencode` once, or set XDG_DATA_HOME (the directory with opencode)",
     default_homes: &["~/.local/share/opencode", "~/.config/opencode"],

@@ -2,7 +2,7 @@
 
 use super::row::Row;
 use crate::json::{Json, Object};
-use annals_core::Tokens;
+use annals_core::{Picodollars, Tokens};
 
 /// What decides how the numbers of a client are to be read.
 #[derive(Clone, Copy)]
@@ -44,15 +44,9 @@ impl Counting<'_> {
     }
 }
 
-/// What the client says a message cost, in dollars.
-pub fn cost_of(message: &Row<'_>, parts: &[Row<'_>]) -> f64 {
-    let number = |json: Option<Json<'_>>| {
-        let number = json.and_then(|json| std::str::from_utf8(json.bytes()).ok()?.parse::<f64>().ok());
-        number.filter(|number| number.is_finite() && *number > 0.0)
-    };
-    let steps: f64 =
-        parts.iter().filter(|part| is_finish(part)).filter_map(|part| number(part.get("cost"))).sum();
-    if steps > 0.0 { steps } else { number(message.get("cost")).unwrap_or(0.0) }
+/// What the client says that a message or one of its steps cost.
+pub fn cost_of(row: &Row<'_>) -> Option<Picodollars> {
+    Picodollars::parse(row.get("cost")?.bytes())
 }
 
 pub fn is_finish(part: &Row<'_>) -> bool {

@@ -11,7 +11,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "pi",
     label: "Pi",
     route: "pi",
-    reader_version: 2,
+    reader_version: 3,
     summary: "sessions, prompts, skills, extensions and settings of the Pi coding agent on this machine",
     setup_hint: "run `pi` once, or set PI_CODING_AGENT_DIR (the agent's directory)",
     default_homes: &["~/.pi/agent"],

@@ -12,8 +12,8 @@ use crate::home::title::title_of;
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Operation, Role,
-    SessionFacts, Span, Tally, Time, Tokens, Usage, Verdict,
+    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Message, MessageKind, Operation,
+    Picodollars, Role, SessionFacts, Span, Tally, Time, Tokens, Usage, Verdict,
 };
 
 /// The fields of arguments that say most, the most telling first.
@@ -74,7 +74,6 @@ struct State {
     facts: SessionFacts,
     /// When the session started: a fork has lines from before it.
     started: Option<Time>,
-    cost: f64,
     calls: OpenCalls,
 }
 
@@ -267,13 +266,8 @@ impl TranscriptReader {
             reasoning: number("reasoning"),
         };
         let total = usage.get("cost").and_then(|cost| cost.get("total"));
-        let total = total.and_then(|total| std::str::from_utf8(total.bytes()).ok()?.parse::<f64>().ok());
-        let total = total.filter(|total| total.is_finite() && *total > 0.0).unwrap_or(0.0);
-        self.state.cost += total;
-        if self.state.cost > 0.0 {
-            self.state.facts.cost_usd = Some(self.state.cost);
-        }
-        if tokens.total() == 0 {
+        let cost = total.and_then(|total| Picodollars::parse(total.bytes()));
+        if tokens.total() == 0 && cost.is_none() {
             return;
         }
         out.push(Item::Usage(Usage {
@@ -285,6 +279,7 @@ impl TranscriptReader {
             model,
             again: false,
             tokens,
+            cost,
         }));
     }
 
@@ -342,7 +337,8 @@ impl TranscriptReader {
             "read" => Some(Operation::Read),
             _ => None,
         };
-        touches(&self.session, call.offset, on.work(), on.path().zip(operation), out);
+        let otherwise = on.path().zip(operation).map(|(path, operation)| call.touched(path, operation));
+        touches(&self.session, call.offset, on.work(), otherwise, out);
     }
 
     fn row(&self, line: &SessionLine<'_>, role: Role, kind: MessageKind) -> Message {

@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "qwen_code",
     label: "Qwen Code",
     route: "qwen",
-    reader_version: 1,
+    reader_version: 2,
     summary: "sessions, sub-agents, prompt log, memories and authored files of Qwen Code on this machine",
     setup_hint: "run `qwen` once, or set QWEN_HOME (the client's directory)",
     default_homes: &["~/.qwen"],

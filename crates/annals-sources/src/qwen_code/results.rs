@@ -70,7 +70,8 @@ impl TranscriptReader {
         let Some(args) = Json::parse(call.arguments.as_bytes()).map(Json::object) else { return };
         let folder = self.state.facts.cwd.as_deref();
         let on = FileCall { name: &call.name, args: &args, display, output, folder };
-        touches(&self.session, call.offset, on.work(), on.touched(), out);
+        let otherwise = on.touched().map(|(path, operation)| call.touched(path, operation));
+        touches(&self.session, call.offset, on.work(), otherwise, out);
     }
 }
 

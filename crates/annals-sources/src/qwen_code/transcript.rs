@@ -211,6 +211,7 @@ impl TranscriptReader {
                 model: model.clone(),
                 again: false,
                 tokens: tokens_of(&usage.object()),
+                cost: None,
             }));
         }
         let parts = record.parts();

@@ -55,6 +55,26 @@ impl Store {
         Ok(all)
     }
 
+    /// With the sessions whose messages they repeat.
+    pub fn with_origins(&self, sessions: &BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
+        let mut all = sessions.clone();
+        let mut newest = all.clone();
+        while !newest.is_empty() {
+            let mut statement = self.connection.prepare_cached(sql!(
+                "select origin.id from session own join instance home on home.id = own.instance
+                 join link on link.session = own.id and link.kind = 'copy'
+                 join session origin on origin.key = link.other
+                 join instance other on other.id = origin.instance and other.source = home.source
+                 where own.id in (select value from json_each($1))"
+            ))?;
+            let found = statement.query_map(params![serde_json::to_string(&newest)?], |row| row.get(0))?;
+            let found: BTreeSet<SessionId> = found.collect::<rusqlite::Result<_>>()?;
+            newest = found.difference(&all).copied().collect();
+            all.extend(&newest);
+        }
+        Ok(all)
+    }
+
     /// The last time of each session, the source of its home, and its key.
     pub fn session_names(
         &self,

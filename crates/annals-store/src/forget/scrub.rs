@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{self, BaseBlob, Packer, Segment, Unpacker, packed_row};
 use crate::error::Result;
@@ -177,31 +177,59 @@ impl Store {
         Ok(check)
     }
 
+    /// Visits the unpacked bytes of every blob that is not kept in the trash, with its number.
+    pub fn each_blob(&self, visit: &mut dyn FnMut(i64, &[u8])) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select length, packing, base, data, hash, id from blob
+             where not exists (select 1 from trashed_segment where trashed_segment.blob = blob.id)"
+        ))?;
+        let mut rows = statement.query([])?;
+        let (mut unpacker, mut bytes) = (Unpacker::default(), Vec::new());
+        while let Some(row) = rows.next()? {
+            let hash = row.get_ref(4)?.as_blob().unwrap_or_default();
+            // What is damaged is for `doctor` to report.
+            if unpacker.verify(&self.connection, &packed_row(row, 0)?, hash, &mut bytes).is_ok() {
+                visit(row.get(5)?, &bytes);
+            }
+        }
+        Ok(())
+    }
+
     /// Visits every text and every other value of bytes in every table, with the table's name: what is not in one piece
     /// on the pages of the file.
     pub fn each_value(&self, visit: &mut dyn FnMut(&str, &[u8])) -> Result<u64> {
-        let mut statement = self.connection.prepare(
+        each_value(&self.connection, visit)
+    }
+}
+
+impl Writer<'_> {
+    /// The same with what is not committed yet.
+    pub fn each_value(&self, visit: &mut dyn FnMut(&str, &[u8])) -> Result<u64> {
+        each_value(&self.transaction, visit)
+    }
+}
+
+fn each_value(connection: &Connection, visit: &mut dyn FnMut(&str, &[u8])) -> Result<u64> {
+    let mut statement = connection.prepare(
             "select name from pragma_table_list where type = 'table' and schema = 'main' and name not like 'sqlite\\_%' escape '\\'",
         )?;
-        let tables: Vec<String> =
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        drop(statement);
-        let mut count = 0;
-        for table in &tables {
-            let mut statement = self.connection.prepare(&format!("select * from \"{table}\""))?;
-            let columns = statement.column_count();
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                count += 1;
-                for column in 0..columns {
-                    if let rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) =
-                        row.get_ref(column)?
-                    {
-                        visit(table, bytes);
-                    }
+    let tables: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    drop(statement);
+    let mut count = 0;
+    for table in &tables {
+        let mut statement = connection.prepare(&format!("select * from \"{table}\""))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            count += 1;
+            for column in 0..columns {
+                if let rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) =
+                    row.get_ref(column)?
+                {
+                    visit(table, bytes);
                 }
             }
         }
-        Ok(count)
     }
+    Ok(count)
 }

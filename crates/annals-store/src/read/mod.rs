@@ -21,8 +21,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{
-    CallKind, ContentKey, Encoding, FileId, InstanceId, LineStatus, MessageKind, Operation, Range, Raw, Role,
-    SessionId, SourceStatus, Span, Time, Tokens,
+    CallKind, ContentKey, Encoding, FileId, InstanceId, LineStatus, MessageKind, Operation, Picodollars,
+    Range, Raw, Role, SessionId, SourceStatus, Span, Time, Tokens,
 };
 
 #[derive(Debug, Clone)]
@@ -376,6 +376,10 @@ pub(crate) fn tokens(row: &Row<'_>, at: usize) -> rusqlite::Result<Tokens> {
         cache_write_hour: row.get(at + 4)?,
         reasoning: row.get(at + 5)?,
     })
+}
+
+pub(crate) fn cost(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Picodollars>> {
+    Ok(row.get::<_, Option<i64>>(at)?.map(Picodollars::from_stored))
 }
 
 pub(crate) fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {

@@ -5,7 +5,7 @@ use rusqlite::ToSql;
 
 use super::optional_raw;
 use super::sessions::{SessionFilter, session_conditions};
-use super::usage::{UsageSum, usage_sum};
+use super::usage::{TOTAL_OF, UsageSum, usage_sum};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{MessageKind, Raw, SessionId, Time};
@@ -65,14 +65,14 @@ impl Archive<'_> {
         let text = format!(
             "select null, '', day, name.text, prompt_class, responses, usage_sum.input, usage_sum.output,
                     usage_sum.cache_read, usage_sum.cache_write, usage_sum.cache_write_hour, usage_sum.reasoning,
-                    session.id
+                    usage_sum.cost, {TOTAL_OF}, session.id
              from usage_sum join session on session.id = usage_sum.session
              join instance on instance.id = session.instance left join name on name.id = usage_sum.model
              where {{visible}} and {conditions} order by session.id"
         );
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
-        let rows = statement.query_map(values.as_slice(), |row| Ok((row.get(12)?, usage_sum(row)?)))?;
+        let rows = statement.query_map(values.as_slice(), |row| Ok((row.get(14)?, usage_sum(row)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

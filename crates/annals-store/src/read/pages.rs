@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::json;
 
 use super::transcript::Stretch;
-use super::usage::{UsageSum, usage_sum};
+use super::usage::{TOTAL_OF, UsageSum, usage_sum};
 use super::{
     CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, RECORD_COLUMNS, RecordRow, TouchRow, call_row,
     message_row, offset, record_row, touch_row,
@@ -165,18 +165,20 @@ impl Archive<'_> {
         from: i64,
         until: i64,
     ) -> Result<Vec<(i64, UsageSum)>> {
-        let mut statement = self.prepare(sql!(
+        let text = format!(
             "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
                     (usage.input + cache_read + cache_write + cache_write_hour > 100000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
-                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning, usage.byte_offset
-             from usage left join name on name.id = usage.model
-             where usage.session = $1 and usage.file = $2 and usage.byte_offset >= $3 and usage.byte_offset < $4
-             and {visible_session} order by usage.byte_offset"
-        ))?;
+                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning, usage.cost,
+                    {TOTAL_OF}, usage.byte_offset
+             from usage join session on session.id = usage.session left join name on name.id = usage.model
+             where usage.session = ?1 and usage.file = ?2 and usage.byte_offset >= ?3 and usage.byte_offset < ?4
+             and {{visible_session}} order by usage.byte_offset"
+        );
+        let mut statement = self.prepare(&text)?;
         let rows = statement
-            .query_map(params![session, file, from, until], |row| Ok((row.get(12)?, usage_sum(row)?)))?;
+            .query_map(params![session, file, from, until], |row| Ok((row.get(14)?, usage_sum(row)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -1,6 +1,6 @@
 //! Queries about tokens and tools: sums, the responses behind them, calls and files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Row, ToSql, params};
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -9,7 +9,7 @@ use super::{optional_raw, span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{
-    CallKind, FileId, Operation, Raw, Scope, SessionId, Span, Time, Tokens, day_number, is_utc,
+    CallKind, FileId, Operation, Picodollars, Raw, Scope, SessionId, Span, Time, Tokens, day_number, is_utc,
 };
 
 /// What sums are grouped by.
@@ -47,6 +47,10 @@ pub struct UsageSum {
     pub prompt_class: i64,
     pub responses: i64,
     pub tokens: Tokens,
+    /// What the client says that they cost; `None` if it has to be estimated.
+    pub reported: Option<Picodollars>,
+    /// The session that they all belong to, if the client says what it cost as a whole, but not what they cost.
+    pub total_of: Option<SessionId>,
 }
 
 /// Selects responses on or after the day `since`, and of a session, model, project or source.
@@ -95,6 +99,10 @@ pub struct ResponseRow {
     pub key: annals_core::ContentKey,
     pub model: Option<String>,
     pub tokens: Tokens,
+    /// What the client says that it cost.
+    pub reported: Option<Picodollars>,
+    /// Its session, if the client says what that cost as a whole, but not what this response cost.
+    pub total_of: Option<SessionId>,
     pub copied: bool,
     /// The session that it counts in, if this is a copy.
     pub counted_in: Option<String>,
@@ -139,10 +147,27 @@ pub struct CallTally<'r> {
 const SUMS: &str = "cast(sum(responses) as bigint), cast(sum(usage_sum.input) as bigint),
     cast(sum(usage_sum.output) as bigint), cast(sum(usage_sum.cache_read) as bigint),
     cast(sum(usage_sum.cache_write) as bigint), cast(sum(usage_sum.cache_write_hour) as bigint),
-    cast(sum(usage_sum.reasoning) as bigint)";
+    cast(sum(usage_sum.reasoning) as bigint), cast(sum(usage_sum.cost) as bigint)";
 
-/// The order of sums: shown day, day, group, source, model and prompt class.
-type SumOrder = (i64, i64, Vec<u8>, String, Option<String>, i64);
+/// The session of a response, if the client says what the session cost as a whole but not what its responses cost. Such a
+/// figure includes inherited history and sub-agents, which are counted elsewhere.
+pub(crate) const TOTAL_OF: &str = "(case when session.cost is not null and session.parent is null
+    and not exists (select 1 from link where link.session = session.id and link.kind = 'copy')
+    and not exists (select 1 from session child where child.instance = session.instance
+                    and child.parent = session.key and child.parent_kind in ('sub_agent', 'review'))
+    and not exists (select 1 from usage_sum own where own.session = session.id and own.reported = 1)
+    then session.id end)";
+
+/// What the client says that a session cost as a whole, and all its responses.
+#[derive(Debug, Clone)]
+pub struct SessionTotal {
+    pub cost: Picodollars,
+    pub sums: Vec<UsageSum>,
+}
+
+/// The order of sums: shown day, day, group, source, model, prompt class, whether the cost is reported, and the session
+/// that has a total.
+type SumOrder = (i64, i64, Vec<u8>, String, Option<String>, i64, bool, Option<SessionId>);
 
 impl Archive<'_> {
     pub fn usage_sums(&self, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
@@ -158,11 +183,11 @@ impl Archive<'_> {
         }
         let (conditions, values) = conditions(filter, "usage_sum");
         let text = format!(
-            "select {group}, instance.source, usage_sum.day, name.text, prompt_class, {SUMS}
+            "select {group}, instance.source, usage_sum.day, name.text, prompt_class, {SUMS}, {TOTAL_OF}
              from usage_sum join session on session.id = usage_sum.session
              join instance on instance.id = session.instance left join name on name.id = usage_sum.model
              where {{visible}}{conditions}
-             group by 1, 2, 3, 4, 5 order by 3, 1, 2, 4, 5"
+             group by 1, 2, 3, 4, 5, usage_sum.reported, 14 order by 3, 1, 2, 4, 5, usage_sum.reported, 14"
         );
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
@@ -178,7 +203,7 @@ impl Archive<'_> {
         let twins = if self.store().has_members()? { " and not {twin:usage}" } else { "" };
         let text = format!(
             "select {group}, instance.source, usage.at, name.text, usage.input, usage.output, usage.cache_read,
-                    usage.cache_write, usage.cache_write_hour, usage.reasoning
+                    usage.cache_write, usage.cache_write_hour, usage.reasoning, usage.cost, {TOTAL_OF}
              from session join usage on usage.session = session.id
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where usage.copied = 0{twins} and {{visible}}{conditions}"
@@ -191,12 +216,22 @@ impl Archive<'_> {
             let (group, source, model) =
                 (optional_raw(row, 0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(3)?);
             let (at, tokens) = (time(row, 2)?, super::tokens(row, 4)?);
+            let (reported, total_of) = (super::cost(row, 10)?, row.get::<_, Option<SessionId>>(11)?);
             let day = at.map_or(0, Time::day);
             let shown_day = if filter.local_days { at.map_or(0, day_number) } else { day };
             let prompt_class = tokens.prompt_class();
             let order = row.get_ref(0)?.as_bytes_or_null().ok().flatten().unwrap_or_default().to_vec();
             let sum = sums
-                .entry((shown_day, day, order, source.clone(), model.clone(), prompt_class))
+                .entry((
+                    shown_day,
+                    day,
+                    order,
+                    source.clone(),
+                    model.clone(),
+                    prompt_class,
+                    reported.is_some(),
+                    total_of,
+                ))
                 .or_insert_with(|| UsageSum {
                     group,
                     source,
@@ -206,9 +241,12 @@ impl Archive<'_> {
                     prompt_class,
                     responses: 0,
                     tokens: Tokens::default(),
+                    reported: reported.map(|_| Picodollars::default()),
+                    total_of,
                 });
             sum.responses += 1;
             sum.tokens += tokens;
+            sum.reported = sum.reported.map(|sum| sum + reported.unwrap_or_default());
         }
         Ok(sums.into_values().collect())
     }
@@ -221,7 +259,7 @@ impl Archive<'_> {
         let (conditions, values) = conditions(filter, "usage");
         let text = format!(
             "select {group}, instance.source, usage.at, name.text, usage.input, usage.output, usage.cache_read,
-                    usage.cache_write, usage.cache_write_hour, usage.reasoning
+                    usage.cache_write, usage.cache_write_hour, usage.reasoning, usage.cost, {TOTAL_OF}
              from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where usage.copied = 0 and {{visible}} and {{twin:usage}}{conditions}"
@@ -233,6 +271,7 @@ impl Archive<'_> {
             let (group, source, model) =
                 (optional_raw(row, 0)?, row.get_ref(1)?, row.get::<_, Option<String>>(3)?);
             let (at, tokens) = (time(row, 2)?, super::tokens(row, 4)?);
+            let (reported, total_of) = (super::cost(row, 10)?, row.get::<_, Option<SessionId>>(11)?);
             let (source, day) = (source.as_str().unwrap_or_default(), at.map_or(0, Time::day));
             let counted = sums.iter_mut().find(|sum| {
                 sum.group == group
@@ -240,10 +279,13 @@ impl Archive<'_> {
                     && sum.day == day
                     && sum.model == model
                     && sum.prompt_class == tokens.prompt_class()
+                    && sum.reported.is_some() == reported.is_some()
+                    && sum.total_of == total_of
             });
             if let Some(sum) = counted {
                 sum.responses -= 1;
                 sum.tokens += tokens * -1;
+                sum.reported = sum.reported.map(|sum| sum + reported.unwrap_or_default() * -1);
             }
         }
         sums.retain(|sum| sum.responses > 0);
@@ -251,13 +293,37 @@ impl Archive<'_> {
     }
 
     pub fn session_usage(&self, session: SessionId) -> Result<Vec<UsageSum>> {
-        let mut statement = self.prepare(sql!(
+        let text = format!(
             "select null, '', day, name.text, prompt_class, responses, input, output, cache_read, cache_write,
-                    cache_write_hour, reasoning
-             from usage_sum left join name on name.id = usage_sum.model where session = $1 and {visible_session}"
-        ))?;
+                    cache_write_hour, reasoning, usage_sum.cost, {TOTAL_OF}
+             from usage_sum join session on session.id = usage_sum.session
+             left join name on name.id = usage_sum.model
+             where usage_sum.session = ?1 and {{visible_session}}"
+        );
+        let mut statement = self.prepare(&text)?;
         let rows = statement.query_map(params![session], usage_sum)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Sessions of which the client says what they cost as a whole: one, or all.
+    pub fn session_totals(&self, only: Option<SessionId>) -> Result<HashMap<SessionId, SessionTotal>> {
+        let one = if only.is_some() { " and session.id = ?1" } else { " and ?1 is null" };
+        let text = format!(
+            "select null, instance.source, day, name.text, prompt_class, responses, input, output, cache_read,
+                    cache_write, cache_write_hour, reasoning, usage_sum.cost, null, session.id, session.cost
+             from session join usage_sum on usage_sum.session = session.id
+             join instance on instance.id = session.instance left join name on name.id = usage_sum.model
+             where session.cost is not null and {{visible}}{one}"
+        );
+        let mut statement = self.prepare(&text)?;
+        let mut rows = statement.query(params![only])?;
+        let mut totals: HashMap<SessionId, SessionTotal> = HashMap::new();
+        while let Some(row) = rows.next()? {
+            let cost = super::cost(row, 15)?.unwrap_or_default();
+            let total = totals.entry(row.get(14)?).or_insert(SessionTotal { cost, sums: Vec::new() });
+            total.sums.push(usage_sum(row)?);
+        }
+        Ok(totals)
     }
 
     /// Visits responses and copies of responses after a place.
@@ -274,7 +340,8 @@ impl Archive<'_> {
         let text = format!(
             "select usage.session, usage.file, usage.byte_offset, usage.length, instance.source, session.key, usage.at,
                     usage.key, name.text, usage.input, usage.output, usage.cache_read, usage.cache_write,
-                    usage.cache_write_hour, usage.reasoning, usage.copied or {{twin:usage}},
+                    usage.cache_write_hour, usage.reasoning, usage.cost, {TOTAL_OF},
+                    usage.copied or {{twin:usage}},
                     case when usage.copied or {{twin:usage}} then (select origin.key from usage original
                         join session origin on origin.id = original.session
                         join instance on instance.id = origin.instance
@@ -446,6 +513,8 @@ pub(crate) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
         prompt_class: row.get(4)?,
         responses: row.get(5)?,
         tokens: super::tokens(row, 6)?,
+        reported: super::cost(row, 12)?,
+        total_of: row.get(13)?,
     })
 }
 
@@ -460,7 +529,9 @@ fn response_row(row: &Row<'_>) -> rusqlite::Result<ResponseRow> {
         key: annals_core::ContentKey::from_stored(row.get(7)?),
         model: row.get(8)?,
         tokens: super::tokens(row, 9)?,
-        copied: row.get(15)?,
-        counted_in: row.get(16)?,
+        reported: super::cost(row, 15)?,
+        total_of: row.get(16)?,
+        copied: row.get(17)?,
+        counted_in: row.get(18)?,
     })
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Writer;
+use super::{Used, Writer};
 use crate::error::Result;
 use crate::sql;
 use annals_core::{ContentKey, FileId, InstanceId, Role, SessionId, Tally, Time};
@@ -361,15 +361,16 @@ impl Writer<'_> {
             }
             _ => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning, at, model
+                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning, at, model, cost
                      from usage where session = $1 and file = $2 and byte_offset = $3"
                 ))?;
-                let (tokens, at, model) = statement.query_row(offset, |row| {
-                    let tokens = crate::read::tokens(row, 0)?;
-                    Ok((tokens, row.get::<_, Option<i64>>(6)?, row.get(7)?))
+                let (used, at, model) = statement.query_row(offset, |row| {
+                    let used =
+                        Used { tokens: crate::read::tokens(row, 0)?, cost: crate::read::cost(row, 8)? };
+                    Ok((used, row.get::<_, Option<i64>>(6)?, row.get(7)?))
                 })?;
                 drop(statement);
-                self.count_usage(row.session, at.map(Time::from_micros), model, tokens, by);
+                self.count_usage(row.session, at.map(Time::from_micros), model, used, by);
             }
         }
         Ok(())

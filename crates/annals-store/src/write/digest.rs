@@ -46,14 +46,14 @@ const ROWS: &[(&str, &str)] = &[
     (
         "usage",
         "select path, session.key, byte_offset, length, at, row.key, inherited, copied, text, input, output, cache_read,
-                cache_write, cache_write_hour, reasoning
+                cache_write, cache_write_hour, reasoning, row.cost
          from usage row left join session on session.id = row.session left join file on file.id = row.file
          left join name on name.id = row.model",
     ),
     (
         "usage_sum",
-        "select source || ' session ' || key, day, text, prompt_class, responses, input, output, cache_read,
-                cache_write, cache_write_hour, reasoning
+        "select source || ' session ' || key, day, text, prompt_class, reported, responses, input, output, cache_read,
+                cache_write, cache_write_hour, reasoning, row.cost
          from usage_sum row left join session on session.id = row.session
          left join instance on instance.id = session.instance left join name on name.id = row.model",
     ),

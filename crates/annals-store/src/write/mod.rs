@@ -21,7 +21,9 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
 use crate::{Batch, LineCount, ReadRows, Segment, Store, blobs, sql};
-use annals_core::{Encoding, FileId, Framing, InstanceId, Item, SessionFacts, SessionId, Span, Time, Tokens};
+use annals_core::{
+    Encoding, FileId, Framing, InstanceId, Item, Picodollars, SessionFacts, SessionId, Span, Time, Tokens,
+};
 
 /// Malformed lines of one file that are stored with their places; all are counted.
 const MALFORMED: i64 = 100;
@@ -86,14 +88,22 @@ pub(crate) struct Delta {
     pub tokens: Tokens,
 }
 
-/// The sum that a response belongs to: session, day, model, class of prompt length.
-pub(crate) type UsagePlace = (SessionId, i64, i64, i64);
+/// The sum that a response belongs to: session, day, model, class of prompt length, and whether its cost is reported.
+pub(crate) type UsagePlace = (SessionId, i64, i64, i64, bool);
+
+/// What a response used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    pub tokens: Tokens,
+    pub cost: Option<Picodollars>,
+}
 
 /// Changes of such a sum.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct UsageDelta {
     pub responses: i64,
     pub tokens: Tokens,
+    pub cost: Picodollars,
 }
 
 impl Store {

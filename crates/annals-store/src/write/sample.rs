@@ -27,7 +27,8 @@ const ROWS_OF_FILE: &[(&str, &str)] = &[
     ),
     (
         "usage",
-        "select byte_offset, length, at, row.key, text, input, output, cache_read, cache_write, cache_write_hour, reasoning
+        "select byte_offset, length, at, row.key, text, input, output, cache_read, cache_write, cache_write_hour, reasoning,
+                cost
          from usage row left join name on name.id = row.model where row.file = ?1",
     ),
     (

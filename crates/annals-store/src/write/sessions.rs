@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{UsageDelta, Writer};
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, InstanceId, LinkKind, SessionFacts, SessionId, Time};
+use annals_core::{ContentKey, InstanceId, LinkKind, Picodollars, SessionFacts, SessionId, Time};
 
 impl Writer<'_> {
     /// Joins data about the session of another file: titles, and prompts that no transcript has.
@@ -90,40 +90,43 @@ impl Writer<'_> {
     }
 
     fn add_usage_sums(&mut self) -> Result<()> {
-        for ((session, day, model, class), sums) in std::mem::take(&mut self.usage_deltas) {
-            let UsageDelta { responses, tokens } = sums;
+        for ((session, day, model, class, reported), sums) in std::mem::take(&mut self.usage_deltas) {
+            let UsageDelta { responses, tokens, cost } = sums;
             let mut statement = self.transaction.prepare_cached(sql!(
-                "insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read,
-                                        cache_write, cache_write_hour, reasoning)
-                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-                 on conflict (session, day, model, prompt_class) do update
+                "insert into usage_sum (session, day, model, prompt_class, reported, responses, input, output,
+                                        cache_read, cache_write, cache_write_hour, reasoning, cost)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                 on conflict (session, day, model, prompt_class, reported) do update
                  set responses = usage_sum.responses + excluded.responses,
                      input = usage_sum.input + excluded.input, output = usage_sum.output + excluded.output,
                      cache_read = usage_sum.cache_read + excluded.cache_read,
                      cache_write = usage_sum.cache_write + excluded.cache_write,
                      cache_write_hour = usage_sum.cache_write_hour + excluded.cache_write_hour,
-                     reasoning = usage_sum.reasoning + excluded.reasoning"
+                     reasoning = usage_sum.reasoning + excluded.reasoning,
+                     cost = usage_sum.cost + excluded.cost"
             ))?;
             statement.execute(params![
                 session,
                 day,
                 model,
                 class,
+                reported,
                 responses,
                 tokens.input,
                 tokens.output,
                 tokens.cache_read,
                 tokens.cache_write,
                 tokens.cache_write_hour,
-                tokens.reasoning
+                tokens.reasoning,
+                reported.then(|| cost.stored())
             ])?;
             drop(statement);
             if responses <= 0 {
                 let mut statement = self.transaction.prepare_cached(sql!(
                     "delete from usage_sum where session = $1 and day = $2 and model = $3 and prompt_class = $4
-                     and responses = 0"
+                     and reported = $5 and responses = 0"
                 ))?;
-                statement.execute(params![session, day, model, class])?;
+                statement.execute(params![session, day, model, class, reported])?;
             }
         }
         Ok(())
@@ -177,7 +180,8 @@ impl Writer<'_> {
         let title = facts.name.clone().or(facts.title.clone()).or(summary).or(facts.first_prompt.clone());
         let mut statement = self.transaction.prepare_cached(sql!(
             "update session set title = $2, cwd = $3, git_branch = $4, parent = $5, parent_kind = $6, models = $7,
-                    archived = $8, started_at = $9, last_at = $10, facts = $11, changed = $12
+                    archived = $8, started_at = $9, last_at = $10, facts = $11, changed = $12,
+                    cost = $13
              where id = $1"
         ))?;
         statement.execute(params![
@@ -193,6 +197,7 @@ impl Writer<'_> {
             facts.last_at.map(Time::micros),
             serde_json::to_string(&facts)?,
             self.commit,
+            facts.cost_usd.and_then(Picodollars::from_dollars).map(Picodollars::stored),
         ])?;
         drop(statement);
         if parts.iter().any(|(rank, _)| *rank == 0) {

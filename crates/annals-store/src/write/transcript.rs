@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Writer;
 use super::copies::CopyCandidate;
+use super::{Used, Writer};
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
-    Call, CallResult, Document, FileId, InstanceId, Item, Landmark, Link, Message, MessageKind, Role,
-    SessionId, Span, Summary, Tally, Time, Tokens, Touch, Usage,
+    Call, CallResult, Document, FileId, InstanceId, Item, Landmark, Link, Message, MessageKind, Picodollars,
+    Role, SessionId, Span, Summary, Tally, Time, Touch, Usage,
 };
 
 impl Writer<'_> {
@@ -288,8 +288,8 @@ impl Writer<'_> {
         let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into usage (session, file, byte_offset, length, at, key, inherited, copied, model, input, output,
-                                cache_read, cache_write, cache_write_hour, reasoning)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+                                cache_read, cache_write, cache_write_hour, reasoning, cost)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
         ))?;
         statement.execute(params![
             session,
@@ -307,10 +307,11 @@ impl Writer<'_> {
             tokens.cache_write,
             tokens.cache_write_hour,
             tokens.reasoning,
+            usage.cost.map(Picodollars::stored),
         ])?;
         drop(statement);
         if !is_copy {
-            self.count_usage(session, usage.at, model, tokens, 1);
+            self.count_usage(session, usage.at, model, Used { tokens, cost: usage.cost }, 1);
         }
         Ok(())
     }
@@ -332,7 +333,7 @@ impl Writer<'_> {
         let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
             "update usage set input = $4, output = $5, cache_read = $6, cache_write = $7, cache_write_hour = $8,
-                    reasoning = $9
+                    reasoning = $9, cost = coalesce($10, cost)
              where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         statement.execute(params![
@@ -344,7 +345,8 @@ impl Writer<'_> {
             tokens.cache_read,
             tokens.cache_write,
             tokens.cache_write_hour,
-            tokens.reasoning
+            tokens.reasoning,
+            usage.cost.map(Picodollars::stored)
         ])?;
         drop(statement);
         if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
@@ -356,16 +358,18 @@ impl Writer<'_> {
         session: SessionId,
         at: Option<Time>,
         model: Option<i64>,
-        tokens: Tokens,
+        used: Used,
         by: i64,
     ) {
+        let Used { tokens, cost } = used;
         let delta = self.deltas.entry(session).or_default();
         let day = at.map_or(0, Time::day);
-        let group = (session, day, model.unwrap_or(0), tokens.prompt_class());
+        let group = (session, day, model.unwrap_or(0), tokens.prompt_class(), cost.is_some());
         delta.tokens += tokens * by;
         let sums = self.usage_deltas.entry(group).or_default();
         sums.responses += by;
         sums.tokens += tokens * by;
+        sums.cost += cost.unwrap_or_default() * by;
     }
 
     fn write_touch(&mut self, instance: InstanceId, file: FileId, touch: &Touch) -> Result<()> {

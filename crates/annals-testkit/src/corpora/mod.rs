@@ -3,7 +3,9 @@
 pub mod chatgpt;
 pub mod claude;
 pub mod codex;
+pub mod gemini;
 pub mod generator;
+pub mod opencode;
 
 use std::io;
 use std::path::Path;

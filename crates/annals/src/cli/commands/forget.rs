@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::ui::confirm::confirm;
-use crate::cli::ui::measure::cpu_ms;
+use crate::cli::ui::measure::{cpu_ms, peak_memory_bytes};
 use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now, source_name};
@@ -165,6 +165,7 @@ pub fn forget_selection(
             "dry_run": false, "id": forgot.id, "is_scrubbed": forgot.is_scrubbed,
             "expires_at": manner.expires_at.map(Time::rfc3339), "archive_bytes_before": before,
             "archive_bytes": after, "verified": verified, "cpu_ms": cpu_ms(),
+            "peak_memory_bytes": peak_memory_bytes(),
         });
         context.output.json(&answer(&plan, &ids, &more))?;
         return Ok(outcome(verified.as_ref()));
@@ -341,7 +342,7 @@ fn print_verified(context: &mut Context, verified: &Verified) -> Result<Outcome>
         context.output.json(verified)?;
         return Ok(outcome(Some(verified)));
     }
-    let Verified { contents, index, tables, raw, .. } = verified;
+    let Verified { contents, blobs, index, tables, raw, .. } = verified;
     for line in [
         format!("searched for {}", plural(i64::try_from(verified.hashes).unwrap_or(0), "hash", "hashes")),
         format!(
@@ -351,6 +352,7 @@ fn print_verified(context: &mut Context, verified: &Verified) -> Result<Outcome>
             counted(contents.lines, "line"),
             size(contents.bytes)
         ),
+        format!("  blobs     {}, {}", counted(blobs.blobs, "blob"), size(blobs.bytes)),
         format!(
             "  index     {}, {}, {}, {}",
             counted(index.segments, "segment"),

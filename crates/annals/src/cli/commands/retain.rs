@@ -149,7 +149,9 @@ impl RetentionRule {
         };
         let mut sessions = sessions_before(store, &filter, Some(before))?;
         if self.keeps_starred {
-            let starred = store.starred_sessions()?;
+            // What they started and what they repeat is a part of them.
+            let starred = store.with_origins(&store.starred_sessions()?)?;
+            let starred = store.with_related_sessions(&starred)?;
             // A session goes with those that it started, so that these protect it.
             sessions.retain(|session| !starred.contains(session));
             let mut kept = BTreeSet::new();

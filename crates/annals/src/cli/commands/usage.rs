@@ -151,7 +151,7 @@ fn print(context: &mut Context, report: &UsageReport, ids: &ShortIds) -> Result<
     }
     context
         .output
-        .note("note: cost is an estimate from list prices; use --explain for the responses behind it");
+        .note("note: cost is what clients report, else an estimate from list prices; use --explain for the responses behind it");
     Ok(())
 }
 

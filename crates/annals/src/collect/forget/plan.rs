@@ -448,8 +448,8 @@ fn sample(samples: &mut Forgotten, sampled: &mut usize, unit: &[u8]) {
         }
         let start = room * (2 * number + 1) / (2 * SAMPLES_OF_LINE);
         let part = &unit[start..start + SAMPLE];
-        // Ids of sessions stay in the list of removed rows.
-        if part.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-') {
+        // Ids of sessions stay in the list of removed rows, and any byte may follow them there.
+        if part.iter().all(|byte| byte.is_ascii_hexdigit() || b"-\"',:{}[] ".contains(byte)) {
             continue;
         }
         samples.add_text(samples.text(part));

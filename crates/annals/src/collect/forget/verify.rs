@@ -8,10 +8,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::encodings::{SHORTEST, forms_of};
-use super::{archived_files, shape_of};
+use super::{ArchivedFile, archived_files, shape_of};
 use crate::collect::ingest::content::decoder;
 use crate::collect::ingest::forgotten::{each_unit, forgotten_parts};
+use crate::collect::rebuild::{RebuildTarget, read_version};
 use annals_core::{Error, Forgotten, Result};
+use annals_sources::by_name;
 use annals_store::Store;
 
 /// Raw bytes that are searched at once, and how much of them is searched again with the next: no text is longer.
@@ -26,6 +28,7 @@ pub struct Verified {
     /// Hashes of lines, documents and texts that were looked for.
     pub hashes: u64,
     pub contents: ContentSearch,
+    pub blobs: BlobSearch,
     pub index: Index,
     pub tables: Tables,
     pub raw: RawSearch,
@@ -40,6 +43,13 @@ pub struct ContentSearch {
     pub files: u64,
     pub versions: u64,
     pub lines: u64,
+    pub bytes: u64,
+}
+
+/// Stored bytes, unpacked, whether a file refers to them or not.
+#[derive(Debug, Default, Serialize)]
+pub struct BlobSearch {
+    pub blobs: u64,
     pub bytes: u64,
 }
 
@@ -105,6 +115,17 @@ pub fn verify(data_dir: &Path, texts: &[String], samples: Option<&Forgotten>) ->
             });
         }
     };
+    let (mut blobs, mut lines) = (BlobSearch::default(), 0);
+    store.each_blob(&mut |id, bytes| {
+        blobs.blobs += 1;
+        blobs.bytes += bytes.len() as u64;
+        search("blob", &id.to_string(), bytes);
+        // Also those that no file refers to any more, which the search of contents does not come to.
+        let forgotten_lines =
+            bytes.split(|byte| *byte == b'\n').filter(|line| forgotten.is_forgotten("", line));
+        lines += forgotten_lines.count() as u64;
+    })?;
+    verified.blobs = blobs;
     let mut values = 0;
     verified.tables.rows = store.each_value(&mut |table, bytes| {
         values += 1;
@@ -112,13 +133,18 @@ pub fn verify(data_dir: &Path, texts: &[String], samples: Option<&Forgotten>) ->
     })?;
     verified.tables.values = values;
     search_raw(data_dir, &mut verified, &mut search)?;
+    if lines > 0 {
+        *found.entry(("blob", "lines".to_owned())).or_default() += lines;
+    }
     verified.raw.free_pages = store.free_pages()?;
     // Ids of what was removed stay, for the consumers of records.
     let ids = places.iter().filter(|(place, name, _)| *place == "table" && name == REMOVED);
     let ids: HashSet<Vec<u8>> = ids.map(|(_, _, part)| part.clone()).collect();
     suspected.retain(|part| !ids.contains(part));
     places.retain(|(_, _, part)| !ids.contains(part));
-    let kept = kept_parts(&store, &forgotten, &suspected)?;
+    let mut kept = kept_parts(&store, &forgotten, &suspected)?;
+    suspected.retain(|part| !kept.contains(part));
+    kept.extend(derived_parts(&store, suspected)?);
     for (place, name, part) in places {
         if !kept.contains(&part) {
             *found.entry((place, name)).or_default() += 1;
@@ -204,6 +230,36 @@ fn search_raw(
         }
     }
     Ok(())
+}
+
+/// Those of the suspected parts that rows have which are made of nothing but what stays: joined paths, and facts as annals
+/// writes them.
+fn derived_parts(store: &Store, mut suspected: HashSet<Vec<u8>>) -> Result<HashSet<Vec<u8>>> {
+    let mut derived = HashSet::new();
+    let mut scratch = Store::in_memory()?;
+    for ArchivedFile { source, file, .. } in archived_files(store)? {
+        if suspected.is_empty() {
+            break;
+        }
+        let versions = store.versions(file.id)?;
+        let version = versions.iter().find(|version| version.version == file.rows_version);
+        let (Some(source), Some(version)) = (by_name(&source), version) else { continue };
+        let mut parts = Forgotten::default();
+        suspected.iter().for_each(|part| parts.add_text(parts.text(part)));
+        // Its rows are thrown away with the writer.
+        let mut writer = scratch.writer(version.captured_at)?;
+        let instance = writer.adopt_file(source.manifest().source, &file)?;
+        let target = RebuildTarget { instance, file: &file, version };
+        read_version(store, source, &mut writer, &target, &mut |_| {})?;
+        writer.flush()?;
+        writer.each_value(&mut |_, bytes| {
+            parts.each_text(bytes, &mut |range| {
+                derived.insert(bytes[range].to_vec());
+            });
+        })?;
+        suspected.retain(|part| !derived.contains(part));
+    }
+    Ok(derived)
 }
 
 /// Those of the suspected parts that lines have which stay.

@@ -8,8 +8,8 @@ use crate::view::library::LibraryQuery;
 use crate::view::session::entry_builder::EntryBuilder;
 use crate::view::session::list::{SessionView, TokenSums};
 use crate::view::session::transcript::BlockView;
-use crate::view::usage::prices::price_of;
-use annals_core::{Result, Shown, Time};
+use crate::view::usage::reported::SessionTotals;
+use annals_core::{Picodollars, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{ResponseFilter, RowPlace, Stretch};
 
@@ -115,13 +115,12 @@ impl View<'_> {
     /// Copies are left out: each response is there once.
     fn usage_rows(&self, session: &SessionView, partition: &Partition, visit: &mut Visit<'_>) -> Result<()> {
         let filter = ResponseFilter { session: Some(session.row), ..ResponseFilter::default() };
+        let mut totals = SessionTotals::default();
         self.archive.each_response(&filter, RowPlace::default(), &mut |row| {
             if row.copied || month_of(row.at) != partition.month {
                 return Ok(true);
             }
-            let day = row.at.map_or(0, Time::day);
-            let price = row.model.as_deref().and_then(|model| price_of(model, day));
-            let cost = price.map(|price| price.cost(row.tokens.prompt_class(), row.tokens).count());
+            let cost = self.response_cost(&row, &mut totals, Some(session.row))?.cost;
             let tokens = TokenSums::from(row.tokens);
             let cells = vec![
                 session.session_id.as_str().into(),
@@ -135,7 +134,7 @@ impl View<'_> {
                 tokens.cache_write.into(),
                 tokens.reasoning.into(),
                 tokens.total.into(),
-                cost.and_then(|cost| i64::try_from(cost).ok()).into(),
+                cost.map(Picodollars::stored).into(),
             ];
             visit(cells)?;
             Ok(true)

@@ -113,12 +113,12 @@ impl View<'_> {
         let mut drafts: BTreeMap<Key, Draft> = BTreeMap::new();
         let key = |cwd: &Option<Raw>| cwd.as_ref().map(|cwd| cwd.expose().to_vec());
         let mut costs: HashMap<(String, Vec<u8>), Vec<UsageSum>> = HashMap::new();
-        for sum in self.archive.usage_sums(UsageBy::Session, &within)? {
+        for sum in self.usage_sums(UsageBy::Session, &within)? {
             let id = sum.group.as_ref().map(|id| id.expose().to_vec()).unwrap_or_default();
             costs.entry((sum.source.clone(), id)).or_default().push(sum);
         }
         let mut total = Cost::default();
-        for sum in self.archive.usage_sums(UsageBy::Project, &within)? {
+        for sum in self.usage_sums(UsageBy::Project, &within)? {
             total.add(&sum);
             drafts.entry(key(&sum.group)).or_default().sums.push(sum);
         }
@@ -175,7 +175,7 @@ impl View<'_> {
     /// What responses from one moment to before another cost; none if none of them has a price.
     pub fn cost_between(&self, from: Time, to: Time) -> Result<Option<f64>> {
         let within = ResponseFilter { since: Some(from), until: Some(to), ..ResponseFilter::default() };
-        Ok(Cost::of(&self.archive.usage_sums(UsageBy::Source, &within)?).known())
+        Ok(Cost::of(&self.usage_sums(UsageBy::Source, &within)?).known())
     }
 
     /// What a session cost with its sub-agents; none if it is not archived or has no price.
@@ -187,7 +187,7 @@ impl View<'_> {
         let mut cost = Cost::default();
         for filter in [exact, agents] {
             for row in self.archive.session_rows(&filter)? {
-                self.archive.session_usage(row)?.iter().for_each(|sum| cost.add(sum));
+                self.session_usage(row)?.iter().for_each(|sum| cost.add(sum));
             }
         }
         Ok(cost.known())

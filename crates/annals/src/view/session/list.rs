@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
-use crate::view::usage::prices::{Cost, millionths};
+use crate::view::usage::prices::Cost;
 use annals_core::{Arranged, Error, Result, SessionFacts, SessionId, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
@@ -275,16 +275,13 @@ impl View<'_> {
         };
         let cwd = row.cwd.as_ref().map(|cwd| self.door.raw(cwd));
         let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| self.door.text(text));
-        // The client's figure includes inherited history and sub-agents, which are counted elsewhere.
-        let alone = row.parent.is_none() && row.copied_from.is_none();
-        let reported = match facts.cost_usd {
-            Some(cost) if alone && !self.archive.has_agents(row.id)? => Some(millionths(cost)),
-            _ => None,
-        };
-        let cost = Cost::of(&self.archive.session_usage(row.id)?);
-        let (cost_usd, billing_source) = match reported {
-            Some(reported) => (Some(reported), "reported"),
-            None => (cost.whole(), cost.billing_source()),
+        let sums = self.session_usage(row.id)?;
+        // A session without any response costs what its client says, if that is nothing.
+        let is_free = sums.is_empty() && facts.cost_usd == Some(0.0);
+        let cost = Cost::of(&sums);
+        let (cost_usd, billing_source) = match is_free {
+            true => (Some(0.0), "reported"),
+            false => (cost.whole(), cost.billing_source()),
         };
         Ok(SessionView {
             resume_command: manifest

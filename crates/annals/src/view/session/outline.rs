@@ -11,7 +11,8 @@ use super::transcript::{TranscriptPage, TranscriptQuery};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use crate::view::usage::prices::{millionths, price_of};
+use crate::view::usage::prices::millionths;
+use crate::view::usage::reported::SessionTotals;
 use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Time};
 use annals_sources::{Source, by_name};
 use annals_store::{Contents, MessageRow, PromptPlace, ResponseFilter, RowPlace};
@@ -84,6 +85,7 @@ impl View<'_> {
         }
         by_file.values_mut().for_each(|offsets| offsets.sort_unstable());
         let filter = ResponseFilter { session: Some(session.row), ..ResponseFilter::default() };
+        let mut totals = SessionTotals::default();
         self.archive.each_response(&filter, RowPlace::default(), &mut |row| {
             let offsets = by_file.get(&row.file).filter(|_| !row.copied);
             let before = offsets.and_then(|offsets| {
@@ -92,11 +94,8 @@ impl View<'_> {
             });
             if let Some(prompt) = before.and_then(|(_, number)| prompts.get_mut(*number)) {
                 prompt.tokens += row.tokens.total();
-                let price =
-                    row.model.as_deref().and_then(|model| price_of(model, row.at.map_or(0, Time::day)));
-                if let Some(price) = price {
-                    let cost = price.cost(row.tokens.prompt_class(), row.tokens).dollars();
-                    prompt.cost_usd = Some(millionths(prompt.cost_usd.unwrap_or(0.0) + cost));
+                if let Some(cost) = self.response_cost(&row, &mut totals, Some(session.row))?.cost {
+                    prompt.cost_usd = Some(millionths(prompt.cost_usd.unwrap_or(0.0) + cost.dollars()));
                 }
             }
             Ok(true)

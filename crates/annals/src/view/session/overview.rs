@@ -6,6 +6,7 @@ use crate::view::context::View;
 use crate::view::paging::{read_numbers, write_numbers};
 use crate::view::session::list::{SessionList, SessionQuery, SessionView};
 use crate::view::usage::prices::Cost;
+use crate::view::usage::reported::SessionTotals;
 use annals_core::{Result, SessionId, Shown, Time, zoned};
 use annals_store::{Facet, Measure, SessionFilter, SessionTally};
 
@@ -68,7 +69,9 @@ impl View<'_> {
     /// Sessions that have a price, the most expensive first.
     fn dearest(&self, filter: &SessionFilter) -> Result<Vec<SessionId>> {
         let mut costs: HashMap<SessionId, Cost> = HashMap::new();
-        for (session, sum) in self.archive.usage_of_sessions(filter)? {
+        let mut totals = SessionTotals::default();
+        for (session, mut sum) in self.archive.usage_of_sessions(filter)? {
+            self.divide(&mut sum, &mut totals, None)?;
             costs.entry(session).or_default().add(&sum);
         }
         let mut ranked: Vec<(f64, SessionId)> =

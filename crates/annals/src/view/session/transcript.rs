@@ -13,6 +13,7 @@ use crate::view::arrangement::ArrangementView;
 use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
+use crate::view::usage::reported::SessionTotals;
 use annals_core::{FileId, MessageKind, Result, SessionId, Shown, ShownJson, Tokens};
 use annals_sources::by_name;
 use annals_store::{MessageRow, NodeRow, StepRow, Stretch, UsageSum};
@@ -216,7 +217,7 @@ impl View<'_> {
             return walk_branch(&builder, &branches, session.row, query.copies, (start, limit), visit);
         }
         let (mut contents, mut graph) = (self.archive.contents(), LineGraph::default());
-        let mut end = start;
+        let (mut end, mut totals) = (start, SessionTotals::default());
         let files = self.archive.transcript_files(session.row)?;
         for (number, file) in files.into_iter().enumerate().skip(start.file) {
             let mut after = if number == start.file { start.place } else { -1 };
@@ -241,7 +242,10 @@ impl View<'_> {
                 }
                 let Some(first) = steps.first() else { break };
                 let until = next.unwrap_or(i64::MAX);
-                let used = self.archive.usage_between(session.row, file, first.offset() as i64, until)?;
+                let mut used = self.archive.usage_between(session.row, file, first.offset() as i64, until)?;
+                for (_, sum) in &mut used {
+                    self.divide(sum, &mut totals, Some(session.row))?;
+                }
                 let mut used = used.into_iter().peekable();
                 let mut lines = Lines { view: self, source, contents: &mut contents };
                 let parents = graph.parents_of(&mut lines, (session.row, file), &steps)?;

@@ -74,7 +74,7 @@ impl View<'_> {
         let filter = self.named_responses(filter)?;
         let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter };
         let mut by_day: BTreeMap<i64, BTreeMap<Option<String>, Sums>> = BTreeMap::new();
-        for sum in self.archive.usage_sums(UsageBy::Day, &filter)? {
+        for sum in self.usage_sums(UsageBy::Day, &filter)? {
             let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
             sums.responses += sum.responses;
             sums.cost.add(&sum);
@@ -114,7 +114,7 @@ impl View<'_> {
     pub fn usage_by_day(&self, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsagePoint>> {
         let filter = self.named_responses(filter)?;
         let mut points: BTreeMap<(i64, Option<Vec<u8>>), Sums> = BTreeMap::new();
-        for sum in self.archive.usage_sums(by, &filter)? {
+        for sum in self.usage_sums(by, &filter)? {
             let key = sum.group.as_ref().map(|group| group.expose().to_vec());
             let point = points.entry((sum.day, key)).or_default();
             point.cost.add(&sum);

@@ -3,6 +3,7 @@
 pub(super) mod activity;
 pub(super) mod calls;
 pub(super) mod prices;
+pub(super) mod reported;
 pub(super) mod tools;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use super::session::list::TokenSums;
 use annals_core::{Calendar, Period, Result, Shown, Time, Tokens, is_utc, zoned};
 use annals_sources::by_name;
 use annals_store::{ResponseFilter, ResponseRow, RowPlace, UsageBy};
-use prices::{Cost, Price, millionths, price_of};
+use prices::{Cost, Price, millionths};
+use reported::{ResponseCost, SessionTotals};
 
 #[derive(Debug, Clone)]
 pub struct UsageQuery {
@@ -51,7 +53,7 @@ pub struct UsageRow {
     pub source: Option<String>,
     pub tokens: TokenSums,
     pub response_count: i64,
-    /// Of all responses that have a price; null if none has.
+    /// Of all responses that have a price or a cost that the client reports; null if none has.
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
     pub unpriced_models: Vec<Shown>,
@@ -79,7 +81,7 @@ impl View<'_> {
         let filter = ranged(&self.named_responses(&query.filter)?, query.days, self.now);
         let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
         let mut total = Group::default();
-        for sum in self.archive.usage_sums(query.by, &filter)? {
+        for sum in self.usage_sums(query.by, &filter)? {
             let key = match query.by {
                 UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.shown_day).date()),
                 UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
@@ -147,7 +149,7 @@ fn row(door: &Door, key: Option<String>, source: Option<String>, group: &Group) 
         tokens: group.tokens.into(),
         response_count: group.responses,
         cost_usd: group.cost.known(),
-        billing_source: if group.cost.known().is_some() { "estimated" } else { "unknown" },
+        billing_source: group.cost.source_of_known(),
         unpriced_models: group.cost.unpriced.keys().map(|model| door.text(model)).collect(),
     }
 }
@@ -170,7 +172,7 @@ pub struct ResponseView {
     pub tokens: TokenSums,
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
-    /// The row of the price table used.
+    /// The row of the price table used; null if the client reports what the response cost.
     pub price: Option<Price>,
     /// A copy counts in its original session: `counted_in`.
     pub copied: bool,
@@ -201,23 +203,20 @@ impl View<'_> {
             let RowPlace(session, file, place) = row.offset;
             write_numbers(&[session, file, place])
         });
+        let mut totals = SessionTotals::default();
         let mut responses = Vec::with_capacity(rows.len());
         for row in rows {
             let line = contents.span(row.file, row.span)?;
             let id = by_name(&row.source).and_then(|source| source.response_id(line.expose()));
-            responses.push(response(self.door, row, id));
+            let cost = self.response_cost(&row, &mut totals, filter.session)?;
+            responses.push(response(self.door, row, cost, id));
         }
         Ok(ResponsePage { responses, next_cursor })
     }
 }
 
-fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {
-    let day = row.at.map_or(0, Time::day);
-    let price = row.model.as_deref().and_then(|model| price_of(model, day));
-    let cost = price
-        .filter(|_| !row.copied)
-        .map(|price| price.cost(row.tokens.prompt_class(), row.tokens).dollars())
-        .map(millionths);
+fn response(door: &Door, row: ResponseRow, cost: ResponseCost, id: Option<String>) -> ResponseView {
+    let dollars = cost.cost.filter(|_| !row.copied).map(|cost| millionths(cost.dollars()));
     ResponseView {
         response_id: door.text(&id.unwrap_or_else(|| row.key.hex())),
         source: row.source,
@@ -225,9 +224,9 @@ fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {
         at: row.at.map(Time::rfc3339),
         model: row.model.as_deref().map(|model| door.text(model)),
         tokens: row.tokens.into(),
-        cost_usd: cost,
-        billing_source: if cost.is_some() { "estimated" } else { "unknown" },
-        price: price.cloned(),
+        cost_usd: dollars,
+        billing_source: if row.copied { "unknown" } else { cost.billing_source },
+        price: cost.price.cloned(),
         copied: row.copied,
         counted_in: row.counted_in,
     }

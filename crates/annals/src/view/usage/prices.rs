@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use annals_core::{LONG_PROMPTS, Time, Tokens};
+use annals_core::{LONG_PROMPTS, Picodollars, Time, Tokens};
 use annals_store::UsageSum;
 
 /// One row of the table: USD per million tokens from a date on.
@@ -70,21 +70,7 @@ impl Price {
             (rates.cache_write_1h.unwrap_or(write), tokens.cache_write_hour),
         ];
         let costs = costs.iter().map(|(rate, count)| picodollars(*rate) * i128::from(*count));
-        Picodollars(costs.sum())
-    }
-}
-
-/// Millionths of a millionth of a dollar: every published token price is an integer number of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Picodollars(i128);
-
-impl Picodollars {
-    pub fn dollars(self) -> f64 {
-        self.0 as f64 / 1e12
-    }
-
-    pub fn count(self) -> i128 {
-        self.0
+        Picodollars::new(costs.sum())
     }
 }
 
@@ -92,11 +78,12 @@ fn picodollars(per_million: f64) -> i128 {
     (per_million * 1e6).round() as i128
 }
 
-/// The cost of some responses, and which of them have no price.
+/// The cost of some responses, and which of them have no price. What the client says wins over the table.
 #[derive(Debug, Clone, Default)]
 pub struct Cost {
     priced: Picodollars,
     responses: i64,
+    reported_responses: i64,
     pub unpriced: BTreeMap<String, Unpriced>,
 }
 
@@ -116,11 +103,17 @@ impl Cost {
     }
 
     pub fn add(&mut self, sum: &UsageSum) {
+        if let Some(reported) = sum.reported {
+            self.priced += reported;
+            self.responses += sum.responses;
+            self.reported_responses += sum.responses;
+            return;
+        }
         let tokens = sum.tokens.total();
         let model = sum.model.as_deref().unwrap_or("unknown");
         match price_of(model, sum.day) {
             Some(price) => {
-                self.priced.0 += price.cost(sum.prompt_class, sum.tokens).0;
+                self.priced += price.cost(sum.prompt_class, sum.tokens);
                 self.responses += sum.responses;
             }
             // No tokens were used: a notice of the client, for example.
@@ -143,8 +136,18 @@ impl Cost {
         self.known().filter(|_| self.unpriced.is_empty())
     }
 
+    /// Where the cost comes from, if all of it is known.
     pub fn billing_source(&self) -> &'static str {
-        if self.responses > 0 && self.unpriced.is_empty() { "estimated" } else { "unknown" }
+        if self.unpriced.is_empty() { self.source_of_known() } else { "unknown" }
+    }
+
+    /// Where what is known of the cost comes from.
+    pub fn source_of_known(&self) -> &'static str {
+        match self.responses {
+            0 => "unknown",
+            count if count == self.reported_responses => "reported",
+            _ => "estimated",
+        }
     }
 }
 
@@ -330,11 +333,18 @@ mod tests {
             prompt_class: 0,
             responses: 1,
             tokens: Tokens { input: count, ..Tokens::default() },
+            reported: None,
+            total_of: None,
         };
         let free = Cost::of(&[sum("<synthetic>", 0)]);
         assert_eq!((free.whole(), free.billing_source()), (None, "unknown"));
         let partly = Cost::of(&[sum("gpt-5.4", 1_000_000), sum("gpt-99", 5)]);
         assert_eq!((partly.known(), partly.whole(), partly.billing_source()), (Some(2.5), None, "unknown"));
         assert_eq!(partly.unpriced["gpt-99"], Unpriced { responses: 1, tokens: 5 });
+        let reported = UsageSum { reported: Some(Picodollars::new(7_000_000)), ..sum("gpt-99", 5) };
+        let known = Cost::of(&[reported.clone()]);
+        assert_eq!((known.whole(), known.billing_source()), (Some(0.000007), "reported"));
+        let both = Cost::of(&[reported, sum("gpt-5.4", 1_000_000)]);
+        assert_eq!((both.whole(), both.billing_source()), (Some(2.500007), "estimated"));
     }
 }
