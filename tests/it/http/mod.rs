@@ -6,6 +6,7 @@ mod failures;
 mod files;
 mod first;
 mod hidden;
+mod insights;
 mod lineage;
 pub mod members;
 mod pages;

@@ -159,6 +159,8 @@ fn pages_are_complete_and_contain_nothing_executable() {
         "/files?view=latest",
         "/files?folder=/nowhere&days=90&source=codex",
         "/insights?days=all&project=&machine=",
+        "/insights?days=all&chart=repeated&rows=all",
+        "/insights/moments?days=all&what=repeated",
         "/week",
         "/week?calendar=month&date=2026-11-01",
         "/week?calendar=day&date=yesterday",

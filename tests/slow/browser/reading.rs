@@ -88,6 +88,30 @@ fn a_number_of_a_tool_opens_its_calls_and_a_call_its_step() {
 }
 
 #[test]
+fn a_number_of_the_insights_opens_what_it_counts() {
+    let (_server, browser) = Months::get().open();
+    browser.go("/insights?days=all");
+    let repeated = browser.text(".tiles a[href*='what=repeated'] .big");
+    browser.click(".switch a[href*='chart=repeated']");
+    browser.wait("the chart", "location.search.includes('chart=repeated')");
+    assert!(browser.count(".bars a[href*='what=repeated']") > 0, "bars lead to prompts");
+    // By keyboard: from the table of projects to the list, and from there to the step.
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.run("document.querySelector('#projects ~ .wide tbody td a[href*=\"what=repeated\"]').focus();");
+    let number = browser.run("return document.activeElement.innerText;").as_str().unwrap().to_owned();
+    browser.press(&[ENTER]);
+    browser.wait("the list", "location.pathname === '/insights/moments'");
+    assert_eq!(browser.text("#total b"), number);
+    let rows = browser.count(".calls tbody tr").to_string();
+    assert!(number == rows || rows == "100", "{rows} rows of {number}");
+    browser.press(&["j", ENTER]);
+    browser.wait("the step", "document.querySelector('.entry.target.prompt')");
+    browser.go("/insights/moments?days=all&what=repeated");
+    assert_eq!(browser.text("#total b"), repeated);
+    browser.close();
+}
+
+#[test]
 fn a_week_and_a_comparison_lead_to_sessions() {
     let (server, browser) = Months::get().open();
     browser.go("/week?calendar=month&date=last+month");
@@ -122,6 +146,8 @@ fn a_phone_shows_what_was_asked_for_on_its_first_screen() {
         (format!("{file}&view=history"), ".prompted .asked"),
         ("/week?calendar=month&date=last+month".to_owned(), ".done a"),
         ("/tools/calls?days=all".to_owned(), ".calls tbody a"),
+        ("/insights?days=all".to_owned(), ".tiles .big"),
+        ("/insights/moments?days=all&what=repeated".to_owned(), ".calls tbody a"),
         (compared(&server), ".compared tbody td"),
     ] {
         browser.go(&page);

@@ -88,6 +88,11 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(
         ["/tools/calls?days=all&failed=true", "/search?q=%22tide+alarm+nobody%22+sonnet"].map(str::to_owned),
     );
+    pages.extend(
+        ["failed", "repeated", "context", "missed"]
+            .map(|what| format!("/insights/moments?days=all&what={what}")),
+    );
+    pages.push("/insights?days=all&chart=repeated&rows=all".to_owned());
     pages.extend(["/compare", "/compare?of=models"].map(str::to_owned));
     pages.push(compared(server));
     for source in sources::all() {

@@ -8,6 +8,7 @@ mod door;
 mod export;
 mod filters;
 pub mod format;
+mod insights;
 mod library;
 mod lineage;
 mod paging;
@@ -40,6 +41,7 @@ pub use export::{
     write_json_lines, write_markdown,
 };
 pub use filters::{source_named, time_named};
+pub use insights::{InsightKind, Insights, Moment};
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
 pub use lineage::files::{FileEdit, FileList, FolderEntry, UnseenFile};
 pub use lineage::history::FileHistory;

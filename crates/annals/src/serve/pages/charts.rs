@@ -29,7 +29,7 @@ pub(super) struct Figures {
 
 /// What a bar represents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Day,
     Week,
     Month,
@@ -67,7 +67,7 @@ impl Step {
         }
     }
 
-    fn after(self, start: i64) -> i64 {
+    pub(super) fn after(self, start: i64) -> i64 {
         match self {
             Step::Day => start + 1,
             Step::Week => start + 7,
@@ -132,24 +132,68 @@ fn figures(points: &[UsagePoint], (first, end): (i64, i64), by: UsageBy, filters
     Figures { figures, legend }
 }
 
+/// Amounts of days over a period, by project: those with most of it, and the rest as one.
+pub(super) fn amounts_over_time(
+    points: &[(i64, String, f64)],
+    (first, end): (i64, i64),
+    (title, unit): (&str, Unit),
+    address: &dyn Fn(Step, i64) -> String,
+) -> Figures {
+    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+    for (_, project, amount) in points {
+        *totals.entry(project).or_default() += amount;
+    }
+    let mut ranked: Vec<(&str, f64)> = totals.into_iter().collect();
+    ranked.sort_by(|(one, amount), (other, larger)| larger.total_cmp(amount).then(one.cmp(other)));
+    let own = if ranked.len() > FILLS { FILLS - 1 } else { ranked.len() };
+    let mut names: Vec<String> = ranked
+        .iter()
+        .take(own)
+        .map(|(project, _)| match *project {
+            "" => "no directory".to_owned(),
+            project => format::last_part(project).to_owned(),
+        })
+        .collect();
+    if own < ranked.len() {
+        names.push("other projects".to_owned());
+    }
+    let step = Step::of(end - first);
+    let mut sums: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let mut start = step.start(first);
+    while start < end {
+        sums.insert(start, vec![0.0; names.len()]);
+        start = step.after(start);
+    }
+    for (day, project, amount) in points {
+        let place = ranked.iter().take(own).position(|(known, _)| known == project).unwrap_or(own);
+        if let Some(sum) = sums.get_mut(&step.start(*day)).and_then(|sums| sums.get_mut(place)) {
+            *sum += amount;
+        }
+    }
+    let bars: Vec<Bar> =
+        sums.into_iter().map(|(start, parts)| bar_of(step, start, parts, address(step, start))).collect();
+    let legend: Vec<Series> =
+        names.into_iter().enumerate().map(|(number, name)| Series::numbered(number, name)).collect();
+    let title = format!("{title} by {} and project", step.name());
+    let svg = stacked_bars(&bars, &legend, unit, &title);
+    Figures { figures: vec![Figure { svg, caption: format!("{title}. Click a bar to see them.") }], legend }
+}
+
 fn bar(step: Step, start: i64, parts: Vec<f64>, filters: &Filters) -> Bar {
+    let (date, until) = (Time::from_day(start).date(), Time::from_day(step.after(start)).date());
+    let fixed = [("days", ""), ("compare", ""), ("include_subagents", "true")];
+    let days = [("since", date.as_str()), ("until", until.as_str())];
+    bar_of(step, start, parts, filters.address("/sessions", &[&fixed[..], &days].concat()))
+}
+
+fn bar_of(step: Step, start: i64, parts: Vec<f64>, href: String) -> Bar {
     let date = Time::from_day(start).date();
-    let until = Time::from_day(step.after(start)).date();
     Bar {
         tick: match step {
             Step::Day | Step::Week => date.get(5..).unwrap_or_default().to_owned(),
             Step::Month => date.get(..7).unwrap_or_default().to_owned(),
         },
-        href: filters.address(
-            "/sessions",
-            &[
-                ("days", ""),
-                ("compare", ""),
-                ("since", &date),
-                ("until", &until),
-                ("include_subagents", "true"),
-            ],
-        ),
+        href,
         label: match step {
             Step::Day => date,
             Step::Week => format!("week of {date}"),

@@ -17,7 +17,7 @@ use super::diff::push_diff;
 use super::files;
 use super::filters::Filters;
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, html_response, render};
+use super::{Frame, PageRequest, Theme, html_response, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusal, with_view};
@@ -140,16 +140,11 @@ pub(super) struct Parameters {
     cursor: String,
 }
 
-pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
-) -> Answered {
-    let theme = Theme::of(&headers);
+pub(super) async fn page(asker: PageRequest, Params(parameters): Params<Parameters>) -> Answered {
     if parameters.file.trim().is_empty() {
-        return files::show(app, caller, theme, Filters::default(), files::Parameters::default()).await;
+        return files::show(asker, Filters::default(), files::Parameters::default()).await;
     }
+    let PageRequest { app, caller, theme } = asker;
     match parameters.view.as_str() {
         "" => lines(app, caller, parameters, theme).await,
         "history" => Ok(render(app, caller, move |view| history_page(view, &parameters, theme)).await),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use super::charts::{Figure, Figures, usage_figures};
 use super::filters::{Bar, Filtered, Filters, Period};
 use super::plot::Series;
-use super::{Frame, Theme, plot, render};
+use super::{Frame, PageRequest, Theme, plot};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusal, with_view};
@@ -92,15 +91,12 @@ impl Parameters {
 }
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    let theme = Theme::of(&headers);
     let filters = filters.or_days("30");
     let by = parameters.by()?;
-    Ok(render(app, caller, move |view| usage_page(view, &filters, &parameters, by, theme).map(Some)).await)
+    asker.show(move |view, theme| usage_page(view, &filters, &parameters, by, theme)).await
 }
 
 fn usage_page(
