@@ -11,6 +11,7 @@ mod lineage;
 pub mod members;
 mod pages;
 mod secrets;
+mod selected;
 mod shapes;
 mod shared;
 

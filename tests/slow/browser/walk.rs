@@ -77,7 +77,15 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(["/usage?days=90&compare=true", "/usage?days=all&by=source&rows=all"].map(str::to_owned));
     pages.extend(["/sessions?sort=cost", "/insights?days=all", "/files", "/settings"].map(str::to_owned));
     pages.extend(
-        ["/library", "/audit", "/secrets", "/gaps", "/?chart=tokens&by=source&heat=cost"].map(str::to_owned),
+        [
+            "/library",
+            "/audit",
+            "/secrets",
+            "/secrets?by=session",
+            "/gaps",
+            "/?chart=tokens&by=source&heat=cost",
+        ]
+        .map(str::to_owned),
     );
     let file = "/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts";
     pages.extend([file.to_owned(), format!("{file}&view=history")]);

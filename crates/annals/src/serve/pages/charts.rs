@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::assistant::colour;
 use super::filters::{Filters, Period};
 use super::html::Html;
-use super::plot::{Bar, FILLS, Series, Unit, stacked_bars};
+use super::plot::{Bar, FILLS, Level, Series, Unit, stacked_bars};
 use crate::view::format;
 use crate::view::{UsagePoint, View, source_labels};
 use annals_core::{Result, Time};
@@ -53,6 +53,19 @@ impl Step {
         }
     }
 
+    /// The part of a month's budget that a step may cost.
+    fn budget(self, month: f64) -> Level {
+        let (amount, what) = match self {
+            Step::Day => (month * 12.0 / 365.0, " a day"),
+            Step::Week => (month * 84.0 / 365.0, " a week"),
+            Step::Month => (month, ""),
+        };
+        Level {
+            amount,
+            name: format!("budget of {} a month: {}{what}", format::money(month), format::money(amount)),
+        }
+    }
+
     /// The first day of the step that a day belongs to.
     fn start(self, day: i64) -> i64 {
         match self {
@@ -85,10 +98,19 @@ pub(super) fn usage_figures(
 ) -> Result<Figures> {
     let points = view.usage_by_day(by, &filters.of_responses(period))?;
     let first = points.first().map_or(view.now().day(), |point| point.day);
-    Ok(figures(&points, period.days(first, view.now()), by, filters))
+    let budget = view.preferences().and_then(|preferences| preferences.budget_usd);
+    // A budget is for everything.
+    let budget = budget.filter(|_| filters.are_of_everything());
+    Ok(figures(&points, period.days(first, view.now()), by, filters, budget))
 }
 
-fn figures(points: &[UsagePoint], (first, end): (i64, i64), by: UsageBy, filters: &Filters) -> Figures {
+fn figures(
+    points: &[UsagePoint],
+    (first, end): (i64, i64),
+    by: UsageBy,
+    filters: &Filters,
+    budget: Option<f64>,
+) -> Figures {
     let names = series_names(points, by);
     let place = |point: &UsagePoint| {
         let name = name_of(point, by);
@@ -117,18 +139,19 @@ fn figures(points: &[UsagePoint], (first, end): (i64, i64), by: UsageBy, filters
     let legend: Vec<Series> =
         names.iter().enumerate().map(|(number, name)| series(number, name, by)).collect();
     let has_cost = cost.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0);
-    let figure = |what: &str, bars: &[Bar], unit| {
+    let levels: Vec<Level> = budget.map(|budget| step.budget(budget)).into_iter().collect();
+    let figure = |what: &str, bars: &[Bar], unit, levels: &[Level]| {
         let title = format!("{what} by {} and {}", step.name(), noun(by));
         Figure {
-            svg: stacked_bars(bars, &legend, unit, &title),
+            svg: stacked_bars(bars, &legend, unit, &title, levels),
             caption: format!("{title}. Click a bar to see its sessions."),
         }
     };
     let mut figures = Vec::new();
     if has_cost {
-        figures.push(figure("Estimated cost", &cost, Unit::Dollars));
+        figures.push(figure("Estimated cost", &cost, Unit::Dollars, &levels));
     }
-    figures.push(figure("Tokens", &tokens, Unit::Tokens));
+    figures.push(figure("Tokens", &tokens, Unit::Tokens, &[]));
     Figures { figures, legend }
 }
 
@@ -175,7 +198,7 @@ pub(super) fn amounts_over_time(
     let legend: Vec<Series> =
         names.into_iter().enumerate().map(|(number, name)| Series::numbered(number, name)).collect();
     let title = format!("{title} by {} and project", step.name());
-    let svg = stacked_bars(&bars, &legend, unit, &title);
+    let svg = stacked_bars(&bars, &legend, unit, &title, &[]);
     Figures { figures: vec![Figure { svg, caption: format!("{title}. Click a bar to see them.") }], legend }
 }
 
@@ -272,9 +295,10 @@ mod tests {
     #[test]
     fn a_long_period_is_shown_as_a_whole() {
         let points: Vec<UsagePoint> = (20_000..20_700).map(|day| point(day, "m", 10, 1.0)).collect();
-        let found = figures(&points, (20_000, 20_700), UsageBy::Model, &Filters::default());
+        let found = figures(&points, (20_000, 20_700), UsageBy::Model, &Filters::default(), Some(365.0));
         let svg = &found.figures[0].svg.0;
         assert!(svg.contains("Estimated cost by week and model"), "{}", &svg[..300]);
+        assert!(svg.contains("budget of $365.00 a month: $84.00 a week"), "{svg}");
         let bars = svg.matches("<a href=").count();
         assert!((100..=102).contains(&bars), "{bars} weeks");
     }

@@ -207,8 +207,9 @@ fn plot_of(written: &WrittenByMonth) -> (Option<Html>, Vec<Series>) {
         .collect();
     let models = written.models.iter().enumerate();
     let legend: Vec<Series> = models.map(|(number, model)| Series::numbered(number, model.clone())).collect();
-    let plot = (!bars.is_empty())
-        .then(|| stacked_bars(&bars, &legend, Unit::Lines, "Lines written by sessions, by month and model"));
+    let plot = (!bars.is_empty()).then(|| {
+        stacked_bars(&bars, &legend, Unit::Lines, "Lines written by sessions, by month and model", &[])
+    });
     (plot, legend)
 }
 

@@ -30,12 +30,14 @@ mod rows;
 mod search;
 mod search_help;
 mod secrets;
+mod selected;
 mod session;
 mod sessions;
 mod settings;
 mod tagged;
 mod tools;
 mod trace;
+mod treemap;
 mod usage;
 mod week;
 
@@ -48,7 +50,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, C
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use super::App;
 use super::access::Caller;
@@ -64,6 +66,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(home::page))
         .route("/sessions", get(sessions::page))
+        .route("/sessions/selected", post(selected::change))
         .route("/sessions/{source}/{session_id}", get(session::page).post(arrange::session))
         .route("/sessions/{source}/{session_id}/steps", get(session::steps))
         .route("/sessions/{source}/{session_id}/outline", get(session::outline))

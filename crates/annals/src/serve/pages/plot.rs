@@ -193,9 +193,22 @@ impl Series {
 /// Room for bars.
 const WIDTH: f64 = 900.0;
 
+/// A line across the bars, such as a limit.
+pub(super) struct Level {
+    pub amount: f64,
+    pub name: String,
+}
+
 /// Bars over days with an axis; each bar links to what it represents.
-pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &str) -> Html {
-    let highest = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
+pub(super) fn stacked_bars(
+    bars: &[Bar],
+    series: &[Series],
+    unit: Unit,
+    what: &str,
+    levels: &[Level],
+) -> Html {
+    let sums = bars.iter().map(|bar| bar.parts.iter().sum::<f64>());
+    let highest = sums.chain(levels.iter().map(|level| level.amount)).fold(0.0, f64::max);
     let (top_value, ticks) = axis(highest, unit.is_whole());
     let (left, top, plot_height) = (64.0, 22.0, 180.0);
     let step = (WIDTH / bars.len().max(1) as f64).clamp(4.0, 48.0);
@@ -263,6 +276,16 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &s
             );
         }
         svg.push_str("</a>");
+    }
+    for level in levels {
+        let y = top + plot_height - level.amount / top_value * plot_height;
+        let _ = write!(
+            svg,
+            "<g class=\"level\"><line x1=\"{left}\" x2=\"{width:.0}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{width:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text></g>",
+            y - 4.0,
+            escaped(&level.name)
+        );
     }
     svg.push_str("</svg>");
     Html(svg)
@@ -340,8 +363,11 @@ mod tests {
             parts: vec![1.0, 2.0],
         }];
         let series = [Series::numbered(0, "<b>".into()), Series::numbered(9, "c".into())];
-        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens").0;
+        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens", &[]).0;
         assert!(svg.contains("&lt;b&gt;: 1") && !svg.contains("<b>"));
         assert!(svg.contains("href=\"/x?a=1&amp;b=&quot;\""));
+        let limit = Level { amount: 40.0, name: "limit <i>".into() };
+        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens", &[limit]).0;
+        assert!(svg.contains("limit &lt;i&gt;") && svg.contains(">40<"), "the axis reaches the line: {svg}");
     }
 }

@@ -102,11 +102,11 @@ fn tools_page(view: &View<'_>, filters: &Filters, sort: &str, theme: Theme) -> R
         frame: Frame::new("/tools", "Tools", theme).with_filters(filters),
         bar: Bar::of(view, "/tools", filters, &["project", "machine"])?.keeping(&[("sort", sort)]),
         numbers: format!(
-            "{} in {}, {} failed ({:.1} %)",
+            "{} in {}, {} failed ({})",
             format::counted(sums.calls, "call"),
             format::counted(sums.sessions, "session"),
             format::number(sums.failed),
-            100.0 * sums.failed as f64 / sums.calls.max(1) as f64
+            format::percent(sums.failed as f64 / sums.calls.max(1) as f64)
         ),
         is_empty: sums.tools.is_empty(),
         columns: COLUMNS

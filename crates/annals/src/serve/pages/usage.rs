@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::charts::{Figure, Figures, usage_figures};
 use super::filters::{Bar, Filtered, Filters, Period};
 use super::plot::Series;
+use super::treemap::treemap;
 use super::{Frame, PageRequest, Theme, plot};
 use crate::serve::App;
 use crate::serve::access::Caller;
@@ -34,6 +35,8 @@ struct UsagePage {
     stacks: Vec<(&'static str, String, bool)>,
     plots: Vec<Figure>,
     legend: Vec<Series>,
+    /// Projects and models as areas, with their own legend.
+    areas: Figures,
     tables: Vec<Table>,
     footnote: String,
 }
@@ -137,6 +140,7 @@ fn usage_page(
         stacks: STACKS.map(|(value, name)| (name, set("by", value), by.name() == value)).to_vec(),
         plots: if by_day.rows.is_empty() { Vec::new() } else { figures },
         legend,
+        areas: treemap(&view.usage_areas(&filters.of_responses(period))?, filters),
         tables,
         footnote: format!(
             "Costs are estimates from list prices. {} in forks and resumed sessions not counted again. Days are in UTC.",
@@ -257,11 +261,7 @@ fn name_of(row: &UsageRow, by: UsageBy) -> String {
 /// The share of input tokens that were cache reads.
 fn cache_share(row: &UsageRow) -> String {
     let sent = row.tokens.input + row.tokens.cache_read + row.tokens.cache_write;
-    if sent == 0 {
-        "–".into()
-    } else {
-        format!("{:.0} %", 100.0 * row.tokens.cache_read as f64 / sent as f64)
-    }
+    if sent == 0 { "–".into() } else { format::percent(row.tokens.cache_read as f64 / sent as f64) }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
