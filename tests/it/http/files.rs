@@ -158,6 +158,8 @@ fn a_file_opens_in_the_editor_that_is_set() {
     configure(&bench, "editor = \"zed://file{path}:{line}\"\n");
     let (lines, session) = pages(&Server::without_refresh(&bench));
     assert!(lines.contains(&link("zed://file")) && session.contains(&link("zed://file")), "{lines}{session}");
+    let settings = Server::without_refresh(&bench).page("/settings").text();
+    assert!(settings.contains("zed://file{path}:{line}"), "{settings}");
     configure(&bench, "editor = \"none\"\n");
     let (lines, session) = pages(&Server::without_refresh(&bench));
     assert!(!lines.contains("class=\"editor\"") && !session.contains("class=\"editor\""), "{lines}{session}");

@@ -79,6 +79,7 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(
         [
             "/library",
+            "/library?since=2020-01-01",
             "/audit",
             "/secrets",
             "/secrets?by=session",

@@ -1,5 +1,7 @@
 //! What a person sets for their pages: the editor that files open in, and what a month may cost.
 
+use std::fmt;
+
 use annals_core::{Error, Result, in_address};
 
 /// What pages need of the settings.
@@ -39,6 +41,12 @@ const OFF_LIMITS: [&str; 20] = [
     "view-source",
     "ws",
 ];
+
+impl fmt::Display for Editor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.template)
+    }
+}
 
 impl Editor {
     /// Reads an address such as `vscode://file{path}:{line}`; `none` and an empty text are no editor.

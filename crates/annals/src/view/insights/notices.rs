@@ -9,7 +9,7 @@ use annals_sources::by_name;
 use annals_store::{Between, MomentRow, SessionFilter};
 
 /// Notices that are read.
-const READ: usize = 1_000;
+const READ: usize = 500;
 /// Clients note a compaction in several rows, of which the summary comes last.
 const ONE_COMPACTION: i64 = 120_000_000;
 
