@@ -115,6 +115,8 @@ fn every_declared_key_is_accepted_and_listed() {
         "log",
         "machine",
         "pager",
+        "editor",
+        "budget",
         "browser.program",
         "browser.arguments",
         "browser.headless",

@@ -129,7 +129,8 @@ mod tests {
         TimedRows, WorkFilter,
     };
     use annals_core::{
-        CallKind, ContentKey, FileId, InstanceId, MemberId, OrganisationId, SessionId, Span, Time,
+        CallKind, ContentKey, FileId, InstanceId, MemberId, MessageKind, OrganisationId, SessionId, Span,
+        Time,
     };
 
     /// One home of the first member, with a row of every kind.
@@ -220,6 +221,16 @@ mod tests {
         let ever = (Time::from_micros(0), Time::from_micros(9));
         archive.failed_calls_between(ever.0, ever.1, &mut |_| failed += 1)?;
         archive.changes_between(ever.0, ever.1, &mut |_| changed += 1)?;
+        let everything = SessionFilter { with_agents: true, ..SessionFilter::default() };
+        let (mut moments, mut turns, mut edits, mut failures) = (0, 0, 0, 0);
+        let prompts_only = [MessageKind::Prompt, MessageKind::Prompt];
+        archive.moments_between(&everything, ever, prompts_only, &mut |_| {
+            moments += 1;
+            true
+        })?;
+        archive.turns_between(&everything, ever, &mut |_| turns += 1)?;
+        archive.edits_between(&everything, ever, &mut |_| edits += 1)?;
+        archive.failures_between(&everything, ever, &mut |_| failures += 1)?;
         let called = CallFilter {
             source: "somewhere",
             since: Time::from_micros(i64::MIN),
@@ -257,6 +268,11 @@ mod tests {
             ("session_keys", !archive.session_keys()?.is_empty()),
             ("failed_calls_between", failed > 0),
             ("changes_between", changed > 0),
+            ("moments_between", moments > 0),
+            ("turns_between", turns > 0),
+            ("edits_between", edits > 0),
+            ("failures_between", failures > 0),
+            ("step_until", archive.step_until(SessionId(1), FileId(1), 3)?.is_some()),
             ("has_agents", archive.has_agents(SessionId(1))?),
             ("session_parts", !archive.session_parts(SessionId(1))?.is_empty()),
             ("links", !archive.links(SessionId(1))?.is_empty()),

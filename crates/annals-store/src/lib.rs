@@ -48,6 +48,7 @@ pub use members::{MemberRow, NewMember};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::calls::{CallOrder, CallPart, ListedCall};
 pub use read::export::{CallTouch, MessageCount, TimedRows};
+pub use read::insights::{Between, EditRow, FailureRow, InSession, MomentRow, TurnRow};
 pub use read::library::ItemRow;
 pub use read::overview::{Facet, Measure, SessionTally};
 pub use read::pages::{StepParts, StepRow};

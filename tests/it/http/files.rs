@@ -134,3 +134,74 @@ fn members_get_no_files() {
         assert_eq!(reply.status, 404, "{page}: {}", reply.text());
     }
 }
+
+/// Writes config.toml where the program looks for it.
+fn configure(bench: &Bench, text: &str) {
+    let path = bench.user().join(".config/annals/config.toml");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, text).unwrap();
+}
+
+#[test]
+fn a_file_opens_in_the_editor_that_is_set() {
+    let (bench, server, file) = served();
+    let pages = |server: &Server| {
+        let lines = server.page(&format!("/lineage?file={}", escaped(&file))).text();
+        let session = server.page(&format!("/sessions/claude_code/{SESSION}")).text();
+        (lines, session)
+    };
+    let link = |start: &str| format!("href=\"{start}{file}");
+    let (lines, session) = pages(&server);
+    assert!(lines.contains(&link("vscode://file")), "{lines}");
+    assert!(session.contains(&link("vscode://file")), "{session}");
+    drop(server);
+    configure(&bench, "editor = \"zed://file{path}:{line}\"\n");
+    let (lines, session) = pages(&Server::without_refresh(&bench));
+    assert!(lines.contains(&link("zed://file")) && session.contains(&link("zed://file")), "{lines}{session}");
+    let settings = Server::without_refresh(&bench).page("/settings").text();
+    assert!(settings.contains("zed://file{path}:{line}"), "{settings}");
+    configure(&bench, "editor = \"none\"\n");
+    let (lines, session) = pages(&Server::without_refresh(&bench));
+    assert!(!lines.contains("class=\"editor\"") && !session.contains("class=\"editor\""), "{lines}{session}");
+    // What is exported has no links into this machine.
+    let exported = bench.run(&["export", SESSION, "--format", "html"]);
+    assert!(exported.code == 0 && !exported.stdout.contains("vscode:"), "{}", exported.stderr);
+    for (text, what) in [
+        ("editor = \"javascript://{path}\"", "the scheme javascript is no editor's"),
+        ("editor = \"vscode://file\"", "it has no {path}"),
+        ("budget = \"much\"", "invalid budget \"much\""),
+    ] {
+        configure(&bench, text);
+        let ran = bench.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(
+            ran.code == 2 && ran.stderr.contains(what) && ran.stderr.contains("hint: "),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_budget_is_a_line_in_the_charts_of_everything() {
+    let bench = Bench::new();
+    let cost = |number: u32| {
+        let id = format!("5e551011-0000-4000-8000-0000000000{number}");
+        let usage = json!({"input_tokens": 1_000, "output_tokens": 1_000});
+        let line = json!({"type": "assistant", "uuid": id, "sessionId": id, "cwd": "/home/ada/engine",
+            "timestamp": annals_testkit::clock::now().to_string(), "requestId": "r",
+            "message": {"id": "m", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage,
+                "content": [{"type": "text", "text": "So it is."}]}});
+        (id, format!("{line}\n"))
+    };
+    let (id, text) = cost(11);
+    crate::claude::write(&bench, crate::claude::FOLDER, &id, &text);
+    bench.sync();
+    let chart = |query: &str| Server::without_refresh(&bench).page(&format!("/usage?{query}")).text();
+    assert!(!chart("days=30").contains("budget"));
+    configure(&bench, "budget = \"$365\"\n");
+    let line = "budget of $365.00 a month: $12.00 a day";
+    assert!(chart("days=30").contains(line), "{}", chart("days=30"));
+    assert!(!chart("days=30&source=claude_code").contains("budget"), "it is for all assistants");
+    let home = Server::without_refresh(&bench).page("/").text();
+    assert!(home.contains("of the budget of $365.00") && home.contains(line), "{home}");
+}

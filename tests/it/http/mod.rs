@@ -6,10 +6,12 @@ mod failures;
 mod files;
 mod first;
 mod hidden;
+mod insights;
 mod lineage;
 pub mod members;
 mod pages;
 mod secrets;
+mod selected;
 mod shapes;
 mod shared;
 

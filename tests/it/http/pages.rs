@@ -1,5 +1,7 @@
 //! Pages without a browser: they are complete, fragments too, and refusals say what to do.
 
+use std::time::Duration;
+
 use regex::Regex;
 
 use crate::http::members::{Company, PEOPLE, seen_by};
@@ -90,6 +92,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
         "/tools?source=nobody",
         "/usage?days=x",
         "/library?as_of=someday",
+        "/library?since=someday",
         "/library/item?source=codex_cli",
         "/audit?x=1",
         "/gaps?status=lost",
@@ -149,6 +152,7 @@ fn pages_are_complete_and_contain_nothing_executable() {
         "/usage?days=90&source=claude_code",
         "/library",
         "/library?as_of=2026-01-01",
+        "/library?as_of=2026-01-01&since=2025-01-01&source=codex",
         "/audit",
         "/secrets",
         "/gaps",
@@ -159,6 +163,8 @@ fn pages_are_complete_and_contain_nothing_executable() {
         "/files?view=latest",
         "/files?folder=/nowhere&days=90&source=codex",
         "/insights?days=all&project=&machine=",
+        "/insights?days=all&chart=repeated&rows=all",
+        "/insights/moments?days=all&what=repeated",
         "/week",
         "/week?calendar=month&date=2026-11-01",
         "/week?calendar=day&date=yesterday",
@@ -459,4 +465,43 @@ fn the_owner_captures_from_the_settings_page() {
     let (_bench, server) = one_session();
     let page = assert_page(&server.page("/settings"), 200);
     assert!(page.contains("does not capture") && !page.contains("Sync now"), "{page}");
+}
+
+#[test]
+fn two_moments_of_the_library_are_compared() {
+    let bench = Bench::new();
+    let codex = bench.codex();
+    let hours_ago = |hours: u64| annals_testkit::clock::system_now() - Duration::from_secs(hours * 3_600);
+    let write = |name: &str, text: &str, hours: u64| {
+        let path = codex.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(hours_ago(hours)).unwrap();
+    };
+    write("AGENTS.md", "Oil the gears.\n", 3);
+    write("prompts/review.md", "Review the gears.\n", 3);
+    write("prompts/stays.md", "Stay.\n", 3);
+    bench.sync();
+    write("AGENTS.md", "Oil the gears twice.\n", 1);
+    write("prompts/new.md", "Something new.\n", 1);
+    std::fs::remove_file(codex.join("prompts/review.md")).unwrap();
+    bench.sync();
+    let server = Server::without_refresh(&bench);
+    let between = annals_testkit::clock::now() - jiff::SignedDuration::from_hours(2);
+    let escaped = annals_testkit::server::escaped(&between.to_string());
+    let page = assert_page(&server.page(&format!("/library?since={escaped}")), 200);
+    let changes = page.split("id=\"changes\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let row = |name: &str| {
+        let rows = changes.split("<tr data-entry>").skip(1);
+        rows.filter(|row| row.contains(&format!(">{name}</a>"))).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (name, change) in [("new", "added"), ("AGENTS.md", "changed"), ("review", "removed")] {
+        let rows = row(name);
+        let is_so = rows.len() == 1 && rows[0].contains(&format!("badge {change}"));
+        assert!(is_so, "{name} is not {change}: {changes}");
+    }
+    assert!(row("stays").is_empty() && changes.contains("1 item unchanged"), "{changes}");
+    let alone = assert_page(&server.page(&format!("/library?as_of={escaped}")), 200);
+    assert!(!alone.contains("id=\"changes\""), "nothing to compare with");
 }

@@ -73,3 +73,30 @@ fn a_scan_reads_only_what_is_new() {
     }
     assert_eq!(scanned(&server, 5, 2)["secrets"], bench.json(&["secrets"])["secrets"]);
 }
+
+#[test]
+fn secrets_are_grouped_by_the_session_they_appear_in() {
+    let bench = Bench::new();
+    let mut lines = conversation(&numbered(1), FIRST);
+    lines.extend(prompt(&format!("also {SECOND}")));
+    bench.transcript(&rollout(&numbered(1)), &lines);
+    bench.transcript(&rollout(&numbered(2)), &conversation(&numbered(2), SECOND));
+    bench.transcript(&rollout(&numbered(3)), &conversation(&numbered(3), "nothing"));
+    bench.sync();
+    let server = Server::without_refresh(&bench);
+    let marks: Vec<String> = scanned(&server, 3, 2)["secrets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|secret| secret["mark"].as_str().unwrap().to_owned())
+        .collect();
+    let page = server.page("/secrets?by=session").text();
+    let groups: Vec<&str> = page.split("<li class=\"group\"").skip(1).collect();
+    assert_eq!(groups.len(), 2, "{page}");
+    let of = |number: usize| *groups.iter().find(|group| group.contains(&numbered(number))).unwrap();
+    let count = |group: &str| marks.iter().filter(|mark| group.contains(mark.as_str())).count();
+    assert_eq!((count(of(1)), count(of(2))), (2, 1), "{page}");
+    assert!(of(2).contains("revoke at <code>https://github.com/settings/tokens"), "{}", of(2));
+    assert!(!page.contains(FIRST) && !page.contains(SECOND));
+    assert_eq!(server.page("/secrets?by=colour").status, 400);
+}

@@ -88,6 +88,101 @@ fn a_number_of_a_tool_opens_its_calls_and_a_call_its_step() {
 }
 
 #[test]
+fn sessions_are_selected_and_tagged_by_keyboard() {
+    let (_server, browser) = Months::get().open();
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.go("/sessions?q=harvest");
+    let shown = "return document.querySelector('#selected').checkVisibility();";
+    assert_eq!(browser.run(shown), false, "nothing is selected yet");
+    browser.press(&["j", "x", "j", "x"]);
+    assert_eq!((browser.run(shown), browser.text("#selected output").as_str()), (json!(true), "2 selected:"));
+    browser.run("document.querySelector('#selected input[name=tags]').focus();");
+    type_keys(&browser, "autumn");
+    tab_to(&browser, "#selected button[value=tag]");
+    browser.press(&[ENTER]);
+    browser.wait(
+        "the list",
+        "document.querySelectorAll('.row .badge').length > 0 && location.search.includes('harvest')",
+    );
+    let tagged = "return Array.from(document.querySelectorAll('.row .badge')).filter((badge) => badge.innerText === '#autumn').length;";
+    assert_eq!(browser.run(tagged), 2);
+    browser.go("/sessions?tag=autumn");
+    assert_eq!(browser.count(".row"), 2);
+    browser.click(".pick");
+    browser.click("#selected [data-action=select-all]");
+    assert_eq!(browser.text("#selected output"), "2 selected:");
+    browser.run("document.querySelector('#selected input[name=tags]').value = 'autumn';");
+    browser.click("#selected button[value=untag]");
+    browser.wait("no session", "document.querySelectorAll('.row').length === 0");
+    browser.close();
+}
+
+#[test]
+fn the_counts_of_a_search_are_those_of_its_filters() {
+    let (_server, browser) = Months::get().open();
+    browser.go("/search?q=tide");
+    let filter = ".chips a[href*='source=codex_cli']";
+    let count = browser.text(&format!("{filter} .count"));
+    assert!(browser.count(".chips a[href*='project=']") > 0);
+    browser.click(filter);
+    browser.wait("the filter", "location.search.includes('source=codex_cli')");
+    let total = browser.text("#total");
+    assert!(total.starts_with(&format!("{count} session")), "{count} of {total}");
+    browser.close();
+}
+
+#[test]
+fn a_sub_agent_is_read_where_it_was_started() {
+    let (server, browser) = Months::get().open();
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.go("/sessions?q=low+tide");
+    browser.click(".row .title");
+    browser.wait("the session", "document.querySelector('.subagent')");
+    let address = browser.address();
+    let before = browser.count(".entry");
+    browser.run("document.querySelector('.subagent').closest('.call').open = true; document.querySelector('.subagent summary').focus();");
+    browser.press(&[ENTER]);
+    browser.wait("its steps", "document.querySelectorAll('.subagent .entry').length > 1");
+    assert_eq!((browser.address(), browser.count(".entry") > before), (address.clone(), true));
+    let agent = browser.run("return new URL(document.querySelector('.subagent a.agent').href).pathname;");
+    let agent = agent.as_str().unwrap().to_owned();
+    let id = agent.rsplit('/').next().unwrap();
+    let all = server.list(&format!("/api/v1/agent-sessions/claude_code/sessions/{id}/messages"), "messages");
+    assert_eq!(browser.count(".subagent .entry"), all.len() as u64, "all of its steps");
+    // Links of its steps are those of its own page.
+    let link =
+        browser.run("return document.querySelector('.subagent .entry .tools a').getAttribute('href');");
+    assert!(link.as_str().unwrap().starts_with(&format!("{agent}?at=")), "{link}");
+    browser.press(&[ENTER, ENTER]);
+    assert_eq!(browser.count(".subagent .entry"), all.len() as u64, "once, however often it is opened");
+    browser.close();
+}
+
+#[test]
+fn a_number_of_the_insights_opens_what_it_counts() {
+    let (_server, browser) = Months::get().open();
+    browser.go("/insights?days=all");
+    let repeated = browser.text(".tiles a[href*='what=repeated'] .big");
+    browser.click(".switch a[href*='chart=repeated']");
+    browser.wait("the chart", "location.search.includes('chart=repeated')");
+    assert!(browser.count(".bars a[href*='what=repeated']") > 0, "bars lead to prompts");
+    // By keyboard: from the table of projects to the list, and from there to the step.
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.run("document.querySelector('#projects ~ .wide tbody td a[href*=\"what=repeated\"]').focus();");
+    let number = browser.run("return document.activeElement.innerText;").as_str().unwrap().to_owned();
+    browser.press(&[ENTER]);
+    browser.wait("the list", "location.pathname === '/insights/moments'");
+    assert_eq!(browser.text("#total b"), number);
+    let rows = browser.count(".calls tbody tr").to_string();
+    assert!(number == rows || rows == "100", "{rows} rows of {number}");
+    browser.press(&["j", ENTER]);
+    browser.wait("the step", "document.querySelector('.entry.target.prompt')");
+    browser.go("/insights/moments?days=all&what=repeated");
+    assert_eq!(browser.text("#total b"), repeated);
+    browser.close();
+}
+
+#[test]
 fn a_week_and_a_comparison_lead_to_sessions() {
     let (server, browser) = Months::get().open();
     browser.go("/week?calendar=month&date=last+month");
@@ -122,6 +217,8 @@ fn a_phone_shows_what_was_asked_for_on_its_first_screen() {
         (format!("{file}&view=history"), ".prompted .asked"),
         ("/week?calendar=month&date=last+month".to_owned(), ".done a"),
         ("/tools/calls?days=all".to_owned(), ".calls tbody a"),
+        ("/insights?days=all".to_owned(), ".tiles .big"),
+        ("/insights/moments?days=all&what=repeated".to_owned(), ".calls tbody a"),
         (compared(&server), ".compared tbody td"),
     ] {
         browser.go(&page);

@@ -77,7 +77,16 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(["/usage?days=90&compare=true", "/usage?days=all&by=source&rows=all"].map(str::to_owned));
     pages.extend(["/sessions?sort=cost", "/insights?days=all", "/files", "/settings"].map(str::to_owned));
     pages.extend(
-        ["/library", "/audit", "/secrets", "/gaps", "/?chart=tokens&by=source&heat=cost"].map(str::to_owned),
+        [
+            "/library",
+            "/library?since=2020-01-01",
+            "/audit",
+            "/secrets",
+            "/secrets?by=session",
+            "/gaps",
+            "/?chart=tokens&by=source&heat=cost",
+        ]
+        .map(str::to_owned),
     );
     let file = "/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts";
     pages.extend([file.to_owned(), format!("{file}&view=history")]);
@@ -88,6 +97,11 @@ pub fn every_page(server: &Server) -> Vec<String> {
     pages.extend(
         ["/tools/calls?days=all&failed=true", "/search?q=%22tide+alarm+nobody%22+sonnet"].map(str::to_owned),
     );
+    pages.extend(
+        ["failed", "repeated", "context", "missed"]
+            .map(|what| format!("/insights/moments?days=all&what={what}")),
+    );
+    pages.push("/insights?days=all&chart=repeated&rows=all".to_owned());
     pages.extend(["/compare", "/compare?of=models"].map(str::to_owned));
     pages.push(compared(server));
     for source in sources::all() {

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod export;
+pub(crate) mod insights;
 pub(crate) mod library;
 pub(crate) mod overview;
 pub(crate) mod pages;

@@ -29,13 +29,15 @@ fn clock_shift() -> i64 {
 }
 
 /// Settings that belong to no source. Sources declare theirs in their manifests.
-const OWN: [&Variable; 11] = [
+const OWN: [&Variable; 13] = [
     &HOME,
     &LISTEN,
     &PROJECTS,
     &LOG,
     &MACHINE,
     &PAGER,
+    &EDITOR,
+    &BUDGET,
     &BROWSER,
     &BROWSER_ARGUMENTS,
     &BROWSER_HEADLESS,
@@ -82,6 +84,20 @@ static PAGER: Variable = Variable {
     name: "ANNALS_PAGER",
     config_key: "pager",
     what: "program that long answers open in on a terminal; cat for none",
+    default: "",
+    kind: ValueKind::Text,
+};
+static EDITOR: Variable = Variable {
+    name: "ANNALS_EDITOR",
+    config_key: "editor",
+    what: "address that opens a file from a page in your editor, with {path} and {line}; none for no links",
+    default: "vscode://file{path}:{line}",
+    kind: ValueKind::Text,
+};
+static BUDGET: Variable = Variable {
+    name: "ANNALS_BUDGET",
+    config_key: "budget",
+    what: "US dollars that a month may cost: a line in the charts of cost",
     default: "",
     kind: ValueKind::Text,
 };
@@ -262,6 +278,16 @@ impl Config {
     /// Whether `sync` also reads the repositories that sessions ran in.
     pub fn reads_projects(&self) -> bool {
         self.flag(PROJECTS.name)
+    }
+
+    /// The address that opens files of pages in an editor.
+    pub fn editor(&self) -> &str {
+        self.text(EDITOR.name).unwrap_or(EDITOR.default)
+    }
+
+    /// What a month may cost, as it was written.
+    pub fn budget(&self) -> &str {
+        self.text(BUDGET.name).unwrap_or_default()
     }
 
     /// How long sessions are kept.

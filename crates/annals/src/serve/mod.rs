@@ -29,7 +29,7 @@ pub use mcp::{AgentSetup, serve_agent};
 pub use pages::{IndexLine, SessionDocument, write_index, write_session};
 pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles, WatchSetup, watch};
 
-use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, source_routes};
+use crate::view::{DiskState, Door, Preferences, TokenKey, View, local_token, new_link_with, source_routes};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::{BrowserSession, NewBrowser, Store};
 use events::Events;
@@ -57,6 +57,7 @@ pub struct Setup {
     pub watch: Vec<PathBuf>,
     /// Answers archives that push and pull.
     pub exchange: Option<Exchange>,
+    pub preferences: Preferences,
     /// Logs each request, without content.
     pub log: Option<Log>,
     pub now: fn() -> Time,
@@ -78,6 +79,7 @@ struct Reading {
     door: Door,
     freshness: Arc<Freshness>,
     turns: Semaphore,
+    preferences: Preferences,
     now: fn() -> Time,
 }
 
@@ -95,8 +97,13 @@ impl Reading {
             readers: Mutex::new(vec![archive]),
             freshness,
             turns: Semaphore::new(turns),
+            preferences: Preferences::default(),
             now,
         })
+    }
+
+    fn with_preferences(self, preferences: Preferences) -> Reading {
+        Reading { preferences, ..self }
     }
 
     /// For a program that only reads. The archive is created, and migrated, if it can be.
@@ -119,7 +126,8 @@ impl Reading {
     /// The archive as visible to a scope.
     fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
         let percent = self.freshness.captured_percent();
-        View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk).while_capturing(percent)
+        let view = View::new(store.scoped(scope), &self.door, (self.now)());
+        view.with_disk(disk).while_capturing(percent).with_preferences(&self.preferences)
     }
 
     fn give_back(&self, reader: Store) {
@@ -257,8 +265,9 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
     }
     let events = Arc::new(Events::new());
     let freshness = Arc::new(Freshness::new(setup.refresh, setup.disk, events.clone(), setup.now));
+    let reading = Reading::new(setup.data_dir, archive, freshness.clone(), setup.now)?;
     let app = Arc::new(App {
-        reading: Arc::new(Reading::new(setup.data_dir, archive, freshness.clone(), setup.now)?),
+        reading: Arc::new(reading.with_preferences(setup.preferences)),
         port: OnceLock::new(),
         token_key,
         writer: Mutex::new(store),

@@ -2,6 +2,7 @@
 
 use super::audit::status::DiskState;
 use super::door::Door;
+use super::preferences::Preferences;
 use annals_core::{Result, Shown, Time};
 use annals_store::Archive;
 
@@ -15,11 +16,12 @@ pub struct View<'a> {
     pub(super) disk: &'a [DiskState],
     /// How much of what a running capture found is in the archive, in percent.
     pub(super) captured_percent: Option<u64>,
+    preferences: Option<&'a Preferences>,
 }
 
 impl<'a> View<'a> {
     pub fn new(archive: Archive<'a>, door: &'a Door, now: Time) -> View<'a> {
-        View { archive, door, now, disk: &[], captured_percent: None }
+        View { archive, door, now, disk: &[], captured_percent: None, preferences: None }
     }
 
     pub fn while_capturing(self, captured_percent: Option<u64>) -> View<'a> {
@@ -28,6 +30,15 @@ impl<'a> View<'a> {
 
     pub fn with_disk(self, disk: &'a [DiskState]) -> View<'a> {
         View { disk, ..self }
+    }
+
+    pub fn with_preferences(self, preferences: &'a Preferences) -> View<'a> {
+        View { preferences: Some(preferences), ..self }
+    }
+
+    /// What pages need of the settings, where there are any.
+    pub fn preferences(&self) -> Option<&'a Preferences> {
+        self.preferences
     }
 
     pub fn now(&self) -> Time {

@@ -8,10 +8,12 @@ mod door;
 mod export;
 mod filters;
 pub mod format;
+mod insights;
 mod library;
 mod lineage;
 mod paging;
 mod period;
+mod preferences;
 mod records;
 mod search;
 mod session;
@@ -26,7 +28,7 @@ pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
 pub use audit::failures::{FailureView, archive_failure};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
-pub use audit::secret_trace::SecretTrace;
+pub use audit::secret_trace::{SecretTrace, revoke_at};
 pub use audit::secrets::{ScannedArchive, SecretView};
 pub use audit::status::{
     DiskState, SourceState, find_recorded_source, find_source, source_by_common_name, source_labels,
@@ -40,6 +42,7 @@ pub use export::{
     write_json_lines, write_markdown,
 };
 pub use filters::{source_named, time_named};
+pub use insights::{InsightKind, Insights, Moment};
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
 pub use lineage::files::{FileEdit, FileList, FolderEntry, UnseenFile};
 pub use lineage::history::FileHistory;
@@ -55,6 +58,7 @@ pub use lineage::{
 pub use paging::Paging;
 pub use period::markdown::{PeriodMarkdown, PeriodPart, period_title};
 pub use period::{PeriodCommit, PeriodProject, PeriodReport};
+pub use preferences::{Editor, Preferences, parse_budget};
 pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]
 pub use search::fuzz::fuzz_query;
@@ -62,7 +66,7 @@ pub use search::fuzz::fuzz_query;
 pub use search::question::content_words;
 #[cfg(feature = "test-clock")]
 pub use search::weights::Weights;
-pub use search::{PassageView, SearchAnswer, SearchQuery, SearchResult};
+pub use search::{PassageView, SearchAnswer, SearchFacets, SearchQuery, SearchResult};
 pub use session::branches::Branch;
 pub use session::bytes::{LineView, Picture};
 pub use session::list::{SessionList, SessionQuery, SessionTies, SessionView};
@@ -74,7 +78,7 @@ pub use session::transcript::{BlockView, ChangeView, Entry, FileView, Transcript
 #[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record};
-pub use usage::activity::{Activity, Choices, DailyUsage, UsagePoint};
+pub use usage::activity::{Activity, Choices, DailyUsage, UsageArea, UsagePoint};
 pub use usage::calls::CallLine;
 pub use usage::tools::{CallTimes, ToolAnalytics, ToolsQuery};
 pub use usage::{ResponsePage, UsageQuery, UsageReport, UsageRow};

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::serve::{
     Address, Exchange, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve,
 };
-use crate::view::{Door, FailureView, View};
+use crate::view::{Door, Editor, FailureView, Preferences, View, parse_budget};
 use annals_core::{Error, Result, Scope, Time};
 use annals_sources::registry;
 use annals_store::Store;
@@ -72,6 +72,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
         disk: sources::on_disk(&context.config),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
         exchange: Some(exchange(context.config.clone())),
+        preferences: preferences(&context.config)?,
         log: logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
@@ -82,6 +83,11 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
         }
         Ok(())
     })
+}
+
+/// What pages need of the settings.
+fn preferences(config: &Config) -> Result<Preferences> {
+    Ok(Preferences { editor: Editor::parse(config.editor())?, budget_usd: parse_budget(config.budget())? })
 }
 
 /// Answers archives that push and pull.

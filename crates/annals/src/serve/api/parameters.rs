@@ -17,14 +17,6 @@ pub struct BranchParameters {
     pub branch: Option<String>,
 }
 
-/// Of the page of secrets.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MarkParameters {
-    /// The mark of the secret to follow.
-    pub mark: Option<String>,
-}
-
 /// For routes without parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -358,6 +350,7 @@ impl SearchParameters {
             page: paging(self.limit, self.cursor)?,
             effort: None,
             weights: None,
+            with_facets: false,
         })
     }
 }

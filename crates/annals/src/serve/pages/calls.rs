@@ -1,19 +1,13 @@
 //! The list of calls behind a number: those of a tool, those that failed, the slowest ones.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::assistant::colour;
 use super::filters::{Bar, Filtered, Filters};
 use super::html::in_address;
 use super::tools::queries;
-use super::{Frame, Theme, render};
-use crate::serve::App;
-use crate::serve::access::Caller;
+use super::{Frame, PageRequest, Theme};
 use crate::serve::answer::Answered;
 use crate::view::format;
 use crate::view::{CallLine, View};
@@ -60,14 +54,11 @@ pub(super) struct Parameters {
 }
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    let theme = Theme::of(&headers);
     let filters = filters.or_days("30");
-    Ok(render(app, caller, move |view| calls_page(view, &filters, &parameters, theme).map(Some)).await)
+    asker.show(move |view, theme| calls_page(view, &filters, &parameters, theme)).await
 }
 
 fn calls_page(

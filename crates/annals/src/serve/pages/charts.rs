@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::assistant::colour;
 use super::filters::{Filters, Period};
 use super::html::Html;
-use super::plot::{Bar, FILLS, Series, Unit, stacked_bars};
+use super::plot::{Bar, FILLS, Level, Series, Unit, stacked_bars};
 use crate::view::format;
 use crate::view::{UsagePoint, View, source_labels};
 use annals_core::{Result, Time};
@@ -29,7 +29,7 @@ pub(super) struct Figures {
 
 /// What a bar represents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Day,
     Week,
     Month,
@@ -53,6 +53,19 @@ impl Step {
         }
     }
 
+    /// The part of a month's budget that a step may cost.
+    fn budget(self, month: f64) -> Level {
+        let (amount, what) = match self {
+            Step::Day => (month * 12.0 / 365.0, " a day"),
+            Step::Week => (month * 84.0 / 365.0, " a week"),
+            Step::Month => (month, ""),
+        };
+        Level {
+            amount,
+            name: format!("budget of {} a month: {}{what}", format::money(month), format::money(amount)),
+        }
+    }
+
     /// The first day of the step that a day belongs to.
     fn start(self, day: i64) -> i64 {
         match self {
@@ -67,7 +80,7 @@ impl Step {
         }
     }
 
-    fn after(self, start: i64) -> i64 {
+    pub(super) fn after(self, start: i64) -> i64 {
         match self {
             Step::Day => start + 1,
             Step::Week => start + 7,
@@ -85,10 +98,19 @@ pub(super) fn usage_figures(
 ) -> Result<Figures> {
     let points = view.usage_by_day(by, &filters.of_responses(period))?;
     let first = points.first().map_or(view.now().day(), |point| point.day);
-    Ok(figures(&points, period.days(first, view.now()), by, filters))
+    let budget = view.preferences().and_then(|preferences| preferences.budget_usd);
+    // A budget is for everything.
+    let budget = budget.filter(|_| filters.are_of_everything());
+    Ok(figures(&points, period.days(first, view.now()), by, filters, budget))
 }
 
-fn figures(points: &[UsagePoint], (first, end): (i64, i64), by: UsageBy, filters: &Filters) -> Figures {
+fn figures(
+    points: &[UsagePoint],
+    (first, end): (i64, i64),
+    by: UsageBy,
+    filters: &Filters,
+    budget: Option<f64>,
+) -> Figures {
     let names = series_names(points, by);
     let place = |point: &UsagePoint| {
         let name = name_of(point, by);
@@ -117,39 +139,84 @@ fn figures(points: &[UsagePoint], (first, end): (i64, i64), by: UsageBy, filters
     let legend: Vec<Series> =
         names.iter().enumerate().map(|(number, name)| series(number, name, by)).collect();
     let has_cost = cost.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0);
-    let figure = |what: &str, bars: &[Bar], unit| {
+    let levels: Vec<Level> = budget.map(|budget| step.budget(budget)).into_iter().collect();
+    let figure = |what: &str, bars: &[Bar], unit, levels: &[Level]| {
         let title = format!("{what} by {} and {}", step.name(), noun(by));
         Figure {
-            svg: stacked_bars(bars, &legend, unit, &title),
+            svg: stacked_bars(bars, &legend, unit, &title, levels),
             caption: format!("{title}. Click a bar to see its sessions."),
         }
     };
     let mut figures = Vec::new();
     if has_cost {
-        figures.push(figure("Estimated cost", &cost, Unit::Dollars));
+        figures.push(figure("Estimated cost", &cost, Unit::Dollars, &levels));
     }
-    figures.push(figure("Tokens", &tokens, Unit::Tokens));
+    figures.push(figure("Tokens", &tokens, Unit::Tokens, &[]));
     Figures { figures, legend }
 }
 
+/// Amounts of days over a period, by project: those with most of it, and the rest as one.
+pub(super) fn amounts_over_time(
+    points: &[(i64, String, f64)],
+    (first, end): (i64, i64),
+    (title, unit): (&str, Unit),
+    address: &dyn Fn(Step, i64) -> String,
+) -> Figures {
+    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+    for (_, project, amount) in points {
+        *totals.entry(project).or_default() += amount;
+    }
+    let mut ranked: Vec<(&str, f64)> = totals.into_iter().collect();
+    ranked.sort_by(|(one, amount), (other, larger)| larger.total_cmp(amount).then(one.cmp(other)));
+    let own = if ranked.len() > FILLS { FILLS - 1 } else { ranked.len() };
+    let mut names: Vec<String> = ranked
+        .iter()
+        .take(own)
+        .map(|(project, _)| match *project {
+            "" => "no directory".to_owned(),
+            project => format::last_part(project).to_owned(),
+        })
+        .collect();
+    if own < ranked.len() {
+        names.push("other projects".to_owned());
+    }
+    let step = Step::of(end - first);
+    let mut sums: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let mut start = step.start(first);
+    while start < end {
+        sums.insert(start, vec![0.0; names.len()]);
+        start = step.after(start);
+    }
+    for (day, project, amount) in points {
+        let place = ranked.iter().take(own).position(|(known, _)| known == project).unwrap_or(own);
+        if let Some(sum) = sums.get_mut(&step.start(*day)).and_then(|sums| sums.get_mut(place)) {
+            *sum += amount;
+        }
+    }
+    let bars: Vec<Bar> =
+        sums.into_iter().map(|(start, parts)| bar_of(step, start, parts, address(step, start))).collect();
+    let legend: Vec<Series> =
+        names.into_iter().enumerate().map(|(number, name)| Series::numbered(number, name)).collect();
+    let title = format!("{title} by {} and project", step.name());
+    let svg = stacked_bars(&bars, &legend, unit, &title, &[]);
+    Figures { figures: vec![Figure { svg, caption: format!("{title}. Click a bar to see them.") }], legend }
+}
+
 fn bar(step: Step, start: i64, parts: Vec<f64>, filters: &Filters) -> Bar {
+    let (date, until) = (Time::from_day(start).date(), Time::from_day(step.after(start)).date());
+    let fixed = [("days", ""), ("compare", ""), ("include_subagents", "true")];
+    let days = [("since", date.as_str()), ("until", until.as_str())];
+    bar_of(step, start, parts, filters.address("/sessions", &[&fixed[..], &days].concat()))
+}
+
+fn bar_of(step: Step, start: i64, parts: Vec<f64>, href: String) -> Bar {
     let date = Time::from_day(start).date();
-    let until = Time::from_day(step.after(start)).date();
     Bar {
         tick: match step {
             Step::Day | Step::Week => date.get(5..).unwrap_or_default().to_owned(),
             Step::Month => date.get(..7).unwrap_or_default().to_owned(),
         },
-        href: filters.address(
-            "/sessions",
-            &[
-                ("days", ""),
-                ("compare", ""),
-                ("since", &date),
-                ("until", &until),
-                ("include_subagents", "true"),
-            ],
-        ),
+        href,
         label: match step {
             Step::Day => date,
             Step::Week => format!("week of {date}"),
@@ -228,9 +295,10 @@ mod tests {
     #[test]
     fn a_long_period_is_shown_as_a_whole() {
         let points: Vec<UsagePoint> = (20_000..20_700).map(|day| point(day, "m", 10, 1.0)).collect();
-        let found = figures(&points, (20_000, 20_700), UsageBy::Model, &Filters::default());
+        let found = figures(&points, (20_000, 20_700), UsageBy::Model, &Filters::default(), Some(365.0));
         let svg = &found.figures[0].svg.0;
         assert!(svg.contains("Estimated cost by week and model"), "{}", &svg[..300]);
+        assert!(svg.contains("budget of $365.00 a month: $84.00 a week"), "{svg}");
         let bars = svg.matches("<a href=").count();
         assert!((100..=102).contains(&bars), "{bars} weeks");
     }

@@ -1,18 +1,12 @@
 //! The compare page: two sessions or two models side by side.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::filters::{Bar, Filtered, Filters};
 use super::html::in_address;
 use super::rows::{SessionLine, title};
-use super::{Frame, Theme, render};
-use crate::serve::App;
-use crate::serve::access::Caller;
+use super::{Frame, PageRequest, Theme};
 use crate::serve::answer::Answered;
 use crate::view::format;
 use crate::view::{Branch, Paging, SessionQuery, SessionView, UsageQuery, View};
@@ -83,25 +77,20 @@ pub(super) struct Parameters {
 }
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    let theme = Theme::of(&headers);
     let compares_models = match parameters.of.as_str() {
         "" => false,
         "models" => true,
         _ => Err(Error::bad_request("invalid value of `of`").hint("use models, or leave it out"))?,
     };
-    Ok(render(app, caller, move |view| {
-        let page = match compares_models {
+    asker
+        .show(move |view, theme| match compares_models {
             true => models_page(view, &filters.or_days("90"), &parameters, theme),
             false => sessions_page(view, &parameters, theme),
-        };
-        page.map(Some)
-    })
-    .await)
+        })
+        .await
 }
 
 fn frame_of(of: &'static str, theme: Theme) -> ComparePage {

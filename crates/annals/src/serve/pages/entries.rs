@@ -10,7 +10,7 @@ use super::html::{Html, text};
 use super::markdown::markdown;
 use super::tagged::untagged;
 use crate::view::format;
-use crate::view::{BlockView, Entry, FileView};
+use crate::view::{BlockView, Editor, Entry, FileView, View};
 
 #[derive(Template)]
 #[template(path = "entries.html")]
@@ -28,6 +28,8 @@ pub(super) struct Addresses<'a> {
     pub agent: &'a dyn Fn(&str) -> Option<String>,
     /// The address of an image with this number in a step.
     pub picture: &'a mut dyn FnMut(&Entry, usize) -> Option<String>,
+    /// What opens a line of a file in an editor.
+    pub editor: Option<&'a Editor>,
 }
 
 pub(super) struct EntryHtml {
@@ -71,19 +73,34 @@ struct CallHtml {
     took: Option<String>,
     milliseconds: Option<i64>,
     open: bool,
-    /// Operation, file name, lines, and the address of its lineage.
-    files: Vec<(&'static str, String, String, Option<String>)>,
+    files: Vec<FileHtml>,
     /// Items of a to-do list: state, mark, text.
     steps: Vec<(&'static str, &'static str, String)>,
     /// What the assistant asked, with the answers to choose from: label and description.
     questions: Vec<(String, Vec<(String, String)>)>,
-    /// Operation, file, and diff.
-    changes: Vec<(String, String, Html)>,
+    changes: Vec<ChangeHtml>,
     agent: Option<String>,
     input: Html,
     output: Option<Html>,
     /// Address and size of the complete output.
     whole: Option<(String, String)>,
+}
+
+/// A file that a call worked on.
+struct FileHtml {
+    operation: &'static str,
+    path: String,
+    lines: String,
+    /// The page of its lines.
+    lineage: Option<String>,
+    editor: Option<String>,
+}
+
+struct ChangeHtml {
+    operation: String,
+    path: String,
+    diff: Html,
+    editor: Option<String>,
 }
 
 impl Html {
@@ -92,12 +109,13 @@ impl Html {
     }
 }
 
-pub(super) fn entries(base: &str, list: &[Entry]) -> Entries {
+pub(super) fn entries(view: &View<'_>, base: &str, list: &[Entry]) -> Entries {
     let source = base.split('/').nth(2).unwrap_or_default();
     let mut addresses = Addresses {
         base: Some(base),
         agent: &|id| Some(format!("/sessions/{source}/{}", super::html::in_address(id))),
         picture: &mut |entry, number| Some(format!("{base}/picture/{}/{number}", entry.id)),
+        editor: view.preferences().and_then(|preferences| preferences.editor.as_ref()),
     };
     let mut entries: Vec<EntryHtml> = list.iter().map(|entry| entry_html(entry, &mut addresses)).collect();
     fold_calls(&mut entries);
@@ -324,7 +342,7 @@ fn call_html(
         took: None,
         milliseconds: None,
         open: false,
-        files: files.iter().map(|file| describe_file(file, addresses.base.is_some())).collect(),
+        files: files.iter().map(|file| describe_file(file, addresses)).collect(),
         steps: steps(input.value()),
         questions: questions(input.value()),
         changes: changes
@@ -332,7 +350,13 @@ fn call_html(
             .map(|change| {
                 let mut diff = String::new();
                 push_diff(&mut diff, change.diff.as_str());
-                (change.operation.replace('_', " "), change.path.to_string(), Html(diff))
+                let line = line_of_change(change.diff.as_str());
+                ChangeHtml {
+                    operation: change.operation.replace('_', " "),
+                    path: change.path.to_string(),
+                    diff: Html(diff),
+                    editor: addresses.editor.and_then(|editor| editor.address(change.path.as_str(), line)),
+                }
             })
             .collect(),
         agent: agent_session_id.as_deref().and_then(addresses.agent),
@@ -394,16 +418,32 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
     }
 }
 
-fn describe_file(file: &FileView, has_lineage: bool) -> (&'static str, String, String, Option<String>) {
+fn describe_file(file: &FileView, addresses: &Addresses<'_>) -> FileHtml {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
         Some([start, end]) => format!("lines {start}–{end}"),
         None => String::new(),
     };
-    let at = if file.after.is_some() { lines(&file.after) } else { lines(&file.before) };
-    let address =
-        has_lineage.then(|| format!("/lineage?file={}", super::html::in_address(file.path.as_str())));
-    (file.operation, file.path.to_string(), at, address)
+    let range = if file.after.is_some() { &file.after } else { &file.before };
+    let path = file.path.as_str();
+    let is_gone = matches!(file.operation, "delete" | "move_from");
+    FileHtml {
+        operation: file.operation,
+        path: path.to_owned(),
+        lines: lines(range),
+        lineage: addresses.base.map(|_| format!("/lineage?file={}", super::html::in_address(path))),
+        editor: addresses
+            .editor
+            .filter(|_| !is_gone)
+            .and_then(|editor| editor.address(path, range.map(|[start, _]| start))),
+    }
+}
+
+/// The number of the first line of a diff, in the file as it became.
+fn line_of_change(diff: &str) -> Option<u32> {
+    let head = diff.lines().find(|line| line.starts_with("@@ "))?;
+    let after = head.split(' ').find_map(|part| part.strip_prefix('+'))?;
+    after.split(',').next()?.parse().ok().filter(|line| *line > 0)
 }
 
 /// A to-do list: any list in an input whose entries have a state and a text.

@@ -133,6 +133,7 @@ fn write_steps(
         let mut addresses = Addresses {
             base: None,
             agent: *agent,
+            editor: None,
             picture: &mut |entry, number| {
                 let id = entry.id.trim_end_matches('x');
                 let found = view.picture(session, id, number).and_then(|found| match found {

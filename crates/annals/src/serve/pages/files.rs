@@ -1,10 +1,7 @@
 //! The files page: what sessions did in folders and to files, and the files that they worked on last.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 
@@ -13,9 +10,7 @@ use super::filters::{Bar, Filtered, Filters};
 use super::html::{Html, in_address};
 use super::lineage::address_of;
 use super::plot::{self, Bar as PlotBar, Series, Unit, stacked_bars};
-use super::{Frame, Theme, html_response};
-use crate::serve::App;
-use crate::serve::access::Caller;
+use super::{Frame, PageRequest, Theme, html_response};
 use crate::serve::answer::{Answered, Refusal, with_view};
 use crate::view::format;
 use crate::view::{FileList, FolderEntry, Paging, View, WrittenByMonth, source_labels};
@@ -92,21 +87,14 @@ pub(super) struct Parameters {
 }
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    show(app, caller, Theme::of(&headers), filters, parameters).await
+    show(asker, filters, parameters).await
 }
 
-pub(super) async fn show(
-    app: Arc<App>,
-    caller: Caller,
-    theme: Theme,
-    filters: Filters,
-    parameters: Parameters,
-) -> Answered {
+pub(super) async fn show(asker: PageRequest, filters: Filters, parameters: Parameters) -> Answered {
+    let PageRequest { app, caller, theme } = asker;
     let latest = match parameters.view.as_str() {
         "" => false,
         "latest" => true,
@@ -219,8 +207,9 @@ fn plot_of(written: &WrittenByMonth) -> (Option<Html>, Vec<Series>) {
         .collect();
     let models = written.models.iter().enumerate();
     let legend: Vec<Series> = models.map(|(number, model)| Series::numbered(number, model.clone())).collect();
-    let plot = (!bars.is_empty())
-        .then(|| stacked_bars(&bars, &legend, Unit::Lines, "Lines written by sessions, by month and model"));
+    let plot = (!bars.is_empty()).then(|| {
+        stacked_bars(&bars, &legend, Unit::Lines, "Lines written by sessions, by month and model", &[])
+    });
     (plot, legend)
 }
 

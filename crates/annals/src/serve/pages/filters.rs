@@ -140,6 +140,11 @@ impl Filters {
         self
     }
 
+    /// No filter but a period.
+    pub(super) fn are_of_everything(&self) -> bool {
+        [&self.source, &self.project, &self.model, &self.machine].iter().all(|text| text.trim().is_empty())
+    }
+
     pub(super) fn compares(&self) -> bool {
         self.compare == "true"
     }

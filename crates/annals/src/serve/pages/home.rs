@@ -21,7 +21,7 @@ use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::Params;
 use crate::view::format;
-use crate::view::{FailureView, Paging, SessionQuery, SourceCard, UsagePoint, View};
+use crate::view::{FailureView, Paging, Preferences, SessionQuery, SourceCard, UsagePoint, View};
 use annals_core::{Error, Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
 
@@ -180,7 +180,7 @@ fn home(
             _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
         is_empty: recent.is_empty(),
-        tiles: tiles(today, &messages, &costs),
+        tiles: tiles(today, &messages, &costs, view.preferences()),
         running,
         stacks: [("Model", "model"), ("Project", "project"), ("Assistant", "source")]
             .map(|(name, value)| (name, parameters.with("by", value), chosen(&parameters.by, value)))
@@ -217,7 +217,12 @@ fn costs_by_day(points: &[UsagePoint]) -> HashMap<i64, f64> {
 }
 
 /// The numbers at the top: this month and what it may come to, today, and how steady the work is.
-fn tiles(today: i64, messages: &HashMap<i64, i64>, costs: &HashMap<i64, f64>) -> Vec<Number> {
+fn tiles(
+    today: i64,
+    messages: &HashMap<i64, i64>,
+    costs: &HashMap<i64, f64>,
+    preferences: Option<&Preferences>,
+) -> Vec<Number> {
     // An empty sum of floats is -0.0.
     let spent = |days: std::ops::RangeInclusive<i64>| -> f64 {
         days.filter_map(|day| costs.get(&day)).sum::<f64>() + 0.0
@@ -233,6 +238,10 @@ fn tiles(today: i64, messages: &HashMap<i64, i64>, costs: &HashMap<i64, f64>) ->
     let active = (today - 29..=today).filter(|day| messages.contains_key(day)).count();
     let tile =
         |value: String, name: &str, change: Option<String>| Number { value, name: name.to_owned(), change };
+    let pace_text = format!("{} a day in the last {PACE} days", format::money(pace));
+    let budget = preferences.and_then(|preferences| preferences.budget_usd).map(|budget| {
+        format!("{} of the budget of {}", format::percent(forecast / budget), format::money(budget))
+    });
     vec![
         tile(
             format::money(month),
@@ -243,11 +252,7 @@ fn tiles(today: i64, messages: &HashMap<i64, i64>, costs: &HashMap<i64, f64>) ->
                     .replace("the period before", "last month"),
             ),
         ),
-        tile(
-            format::money(forecast),
-            "forecast for the month",
-            Some(format!("{} a day in the last {PACE} days", format::money(pace))),
-        ),
+        tile(format::money(forecast), "forecast for the month", Some(budget.unwrap_or(pace_text))),
         tile(
             format::money(spent(today..=today)),
             "today",
@@ -306,6 +311,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::{first_of_month, streak, tiles};
+    use crate::view::Preferences;
     use annals_core::Time;
 
     fn day(date: &str) -> i64 {
@@ -327,12 +333,14 @@ mod tests {
         let costs: HashMap<i64, f64> = (day("2026-10-01")..=today)
             .map(|day| (day, if day < first_of_month(today) { 1.0 } else { 2.0 }))
             .collect();
-        let tiles = tiles(today, &HashMap::new(), &costs);
+        let preferences = Preferences { budget_usd: Some(80.0), ..Preferences::default() };
+        let tiles = tiles(today, &HashMap::new(), &costs, Some(&preferences));
         assert_eq!(
             (tiles[0].value.as_str(), tiles[0].change.as_deref()),
             ("$28.00", Some("+100 % to last month"))
         );
         // Sixteen days are left, at two dollars a day.
         assert_eq!(tiles[1].value, "$60.00");
+        assert_eq!(tiles[1].change.as_deref(), Some("75 % of the budget of $80.00"));
     }
 }

@@ -1,12 +1,13 @@
 //! The library page: items by kind and project, at any time, and the versions of each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde::Deserialize;
 
 use super::diff::push_diff;
 use super::html::{Html, in_address, text};
@@ -14,7 +15,7 @@ use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params};
+use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params, parse_time};
 use crate::view::format;
 use crate::view::{ItemVersion, LibraryItem, LibraryQuery, View, library_kinds, source_labels};
 use annals_core::{Result, Shown, Time};
@@ -35,6 +36,28 @@ struct LibraryPage {
     moment: usize,
     total: String,
     shelves: Vec<Shelf>,
+    /// The other moment that this one is compared with, as a field takes it.
+    since: String,
+    /// What changed between the two.
+    changes: Option<Changes>,
+}
+
+/// What is different between two moments.
+struct Changes {
+    title: String,
+    lines: Vec<(&'static str, ItemLine)>,
+    same: String,
+}
+
+/// Parameters of the page: those of the list over HTTP, and another moment to compare with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Parameters {
+    source: Option<String>,
+    kind: Option<String>,
+    project: Option<String>,
+    as_of: Option<String>,
+    since: Option<String>,
 }
 
 struct Shelf {
@@ -57,17 +80,61 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(mut parameters): Params<LibraryParameters>,
+    Params(parameters): Params<Parameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let fields =
-        [&mut parameters.source, &mut parameters.kind, &mut parameters.project, &mut parameters.as_of];
-    for field in fields {
-        *field = field.take().filter(|text| !text.trim().is_empty());
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let since = given(parameters.since);
+    let filters = LibraryParameters {
+        source: given(parameters.source),
+        kind: given(parameters.kind),
+        project: given(parameters.project),
+        as_of: given(parameters.as_of),
+    };
+    let since = parse_time(since.as_deref())?;
+    let (query, then) = filters.clone().read()?;
+    Ok(render(app, caller, move |view| {
+        let mut page = library_page(view, &filters, &query, then, theme)?;
+        if let Some(since) = since {
+            page.since = as_field(since);
+            page.changes = Some(changes(view, &query, since, then)?);
+        }
+        Ok(Some(page))
+    })
+    .await)
+}
+
+/// A moment as a field for times takes it.
+fn as_field(moment: Time) -> String {
+    moment.rfc3339().get(..19).unwrap_or_default().to_owned()
+}
+
+/// Items that came, went or have another version; whichever of the moments is earlier is the one before.
+fn changes(view: &View<'_>, query: &LibraryQuery, one: Time, other: Time) -> Result<Changes> {
+    let (before, after) = (one.min(other), one.max(other));
+    let key = |item: &LibraryItem| (item.source, item.kind, item.id.to_string());
+    let old: BTreeMap<_, LibraryItem> =
+        view.library(query, before)?.into_iter().map(|item| (key(&item), item)).collect();
+    let new: BTreeMap<_, LibraryItem> =
+        view.library(query, after)?.into_iter().map(|item| (key(&item), item)).collect();
+    let mut lines = Vec::new();
+    for (of, item) in &new {
+        match old.get(of) {
+            None => lines.push(("added", line(item))),
+            Some(known) if known.version != item.version => lines.push(("changed", line(item))),
+            Some(_) => {}
+        }
     }
-    let filters = parameters.clone();
-    let (query, then) = parameters.read()?;
-    Ok(render(app, caller, move |view| library_page(view, &filters, &query, then, theme).map(Some)).await)
+    let gone = old.iter().filter(|(of, _)| !new.contains_key(*of)).map(|(_, item)| ("removed", line(item)));
+    let same = new.len() - lines.len();
+    lines.extend(gone);
+    // Without a moment, the list is that of now.
+    let minute = |moment: Time| format::minute(&moment.min(view.now()).rfc3339());
+    Ok(Changes {
+        title: format!("{} to {} UTC", minute(before), minute(after)),
+        same: format!("{} unchanged", format::counted(same, "item")),
+        lines,
+    })
 }
 
 fn library_page(
@@ -106,7 +173,7 @@ fn library_page(
         kinds: kinds.into_iter().map(|kind| (kind, query.kind.as_deref() == Some(kind))).collect(),
         project: query.project.clone().unwrap_or_default(),
         projects: view.choices()?.projects,
-        as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
+        as_of: chosen.map_or(String::new(), as_field),
         as_of_text: chosen
             .map_or("current".into(), |then| format!("as of {} UTC", format::minute(&then.rfc3339()))),
         moments_text: steps.join(" "),
@@ -114,6 +181,8 @@ fn library_page(
         moment: moment.saturating_sub(usize::from(chosen.is_some())),
         total: format::counted(items.len(), "item"),
         shelves,
+        since: String::new(),
+        changes: None,
     })
 }
 

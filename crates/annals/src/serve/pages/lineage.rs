@@ -17,7 +17,7 @@ use super::diff::push_diff;
 use super::files;
 use super::filters::Filters;
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, html_response, render};
+use super::{Frame, PageRequest, Theme, html_response, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusal, with_view};
@@ -80,12 +80,14 @@ struct AboutFile {
     search: String,
     lines: String,
     history: String,
+    /// What opens it in an editor.
+    editor: Option<String>,
     /// Path and address of files that fit as well.
     others: Vec<(String, String)>,
 }
 
 impl AboutFile {
-    fn of(file: &str, others: &[Shown]) -> AboutFile {
+    fn of(view: &View<'_>, file: &str, others: &[Shown]) -> AboutFile {
         let folder = file.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty());
         AboutFile {
             name: format::last_part(file).to_owned(),
@@ -93,6 +95,9 @@ impl AboutFile {
             search: format!("/search?q={}", in_address(&format!("file:\"{file}\""))),
             lines: address_of(file),
             history: format!("{}&view=history", address_of(file)),
+            editor: view
+                .preferences()
+                .and_then(|preferences| preferences.editor.as_ref()?.address(file, None)),
             others: others.iter().map(|path| (path.to_string(), address_of(path.as_str()))).collect(),
             file: file.to_owned(),
         }
@@ -140,16 +145,11 @@ pub(super) struct Parameters {
     cursor: String,
 }
 
-pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
-) -> Answered {
-    let theme = Theme::of(&headers);
+pub(super) async fn page(asker: PageRequest, Params(parameters): Params<Parameters>) -> Answered {
     if parameters.file.trim().is_empty() {
-        return files::show(app, caller, theme, Filters::default(), files::Parameters::default()).await;
+        return files::show(asker, Filters::default(), files::Parameters::default()).await;
     }
+    let PageRequest { app, caller, theme } = asker;
     match parameters.view.as_str() {
         "" => lines(app, caller, parameters, theme).await,
         "history" => Ok(render(app, caller, move |view| history_page(view, &parameters, theme)).await),
@@ -162,9 +162,9 @@ async fn lines(app: Arc<App>, caller: Caller, parameters: Parameters, theme: The
     let rendered = with_view(app, caller, move |view| {
         let page = view.lineage(&query)?.map(|found| match found {
             FoundFile::Known(lineage, lines) => {
-                (StatusCode::OK, lineage_page(&lineage, &lines, theme).render())
+                (StatusCode::OK, lineage_page(view, &lineage, &lines, theme).render())
             }
-            FoundFile::Unseen(unseen) => (StatusCode::NOT_FOUND, unseen_page(&unseen, theme).render()),
+            FoundFile::Unseen(unseen) => (StatusCode::NOT_FOUND, unseen_page(view, &unseen, theme).render()),
         });
         let Some((status, html)) = page else { return Ok(None) };
         Ok(Some((status, html.map_err(|_| Error::new("cannot render the page"))?)))
@@ -202,8 +202,8 @@ pub(super) fn address_of(file: &str) -> String {
     format!("/lineage?file={}", in_address(file))
 }
 
-fn unseen_page(unseen: &UnseenFile, theme: Theme) -> UnseenPage {
-    let about = AboutFile::of(unseen.file.as_str(), &unseen.others);
+fn unseen_page(view: &View<'_>, unseen: &UnseenFile, theme: Theme) -> UnseenPage {
+    let about = AboutFile::of(view, unseen.file.as_str(), &unseen.others);
     UnseenPage {
         frame: Frame::new("/files", about.name.clone(), theme),
         about,
@@ -218,7 +218,7 @@ fn history_page(view: &View<'_>, parameters: &Parameters, theme: Theme) -> Resul
     let page = Paging { limit: EDITS, cursor };
     let Some(history) = view.file_history(parameters.file.trim(), &page)? else { return Ok(None) };
     let FileHistory { file, touches, edits, others, next_cursor } = history;
-    let about = AboutFile::of(file.as_str(), &others);
+    let about = AboutFile::of(view, file.as_str(), &others);
     Ok(Some(HistoryPage {
         frame: Frame::new("/files", about.name.clone(), theme),
         touches: format::counted(touches, "time"),
@@ -247,9 +247,9 @@ fn by_prompt(edits: &[FileEdit]) -> Vec<PromptEdits> {
     prompts
 }
 
-fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage {
+fn lineage_page(view: &View<'_>, lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage {
     let blame = &lineage.blame;
-    let about = AboutFile::of(blame.file.as_str(), &lineage.others);
+    let about = AboutFile::of(view, blame.file.as_str(), &lineage.others);
     let mut facts = grades(blame);
     if let Some(at) = &lineage.seen_at {
         facts.push_str(&format!(

@@ -22,6 +22,7 @@ mod insights;
 mod library;
 mod lineage;
 mod markdown;
+mod moments;
 mod palette;
 mod paste;
 mod plot;
@@ -29,12 +30,14 @@ mod rows;
 mod search;
 mod search_help;
 mod secrets;
+mod selected;
 mod session;
 mod sessions;
 mod settings;
 mod tagged;
 mod tools;
 mod trace;
+mod treemap;
 mod usage;
 mod week;
 
@@ -42,15 +45,16 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use super::App;
 use super::access::Caller;
-use super::answer::{Refusal, with_view};
+use super::answer::{Answered, Refusal, with_view};
 use crate::view::View;
 use annals_core::Result;
 use filters::Filters;
@@ -62,6 +66,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(home::page))
         .route("/sessions", get(sessions::page))
+        .route("/sessions/selected", post(selected::change))
         .route("/sessions/{source}/{session_id}", get(session::page).post(arrange::session))
         .route("/sessions/{source}/{session_id}/steps", get(session::steps))
         .route("/sessions/{source}/{session_id}/outline", get(session::outline))
@@ -80,6 +85,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/files", get(files::page))
         .route("/lineage", get(lineage::page).post(lineage::pasted))
         .route("/insights", get(insights::page))
+        .route("/insights/moments", get(moments::page))
         .route("/week", get(week::page))
         .route("/week/markdown", get(week::markdown))
         .route("/compare", get(compare::page))
@@ -185,6 +191,35 @@ impl Theme {
                 _ => "system",
             },
         }
+    }
+}
+
+/// Who wants a page, and in which theme.
+struct PageRequest {
+    app: Arc<App>,
+    caller: Caller,
+    theme: Theme,
+}
+
+impl FromRequestParts<Arc<App>> for PageRequest {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        app: &Arc<App>,
+    ) -> std::result::Result<PageRequest, Refusal> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        Ok(PageRequest { app: Arc::clone(app), caller, theme: Theme::of(&parts.headers) })
+    }
+}
+
+impl PageRequest {
+    async fn show<T: Template + Send + 'static>(
+        self,
+        question: impl FnOnce(&View<'_>, Theme) -> Result<T> + Send + 'static,
+    ) -> Answered {
+        let theme = self.theme;
+        Ok(render(self.app, self.caller, move |view| question(view, theme).map(Some)).await)
     }
 }
 

@@ -143,13 +143,23 @@ pub(super) enum Unit {
     Tokens,
     Dollars,
     Lines,
+    /// Something that is counted.
+    Count(&'static str),
 }
 
 impl Unit {
     fn write(self, amount: f64) -> String {
         match self {
-            Unit::Tokens | Unit::Lines => format::compact(amount.round() as i64),
+            Unit::Tokens | Unit::Lines | Unit::Count(_) => format::compact(amount.round() as i64),
             Unit::Dollars => format::money(amount),
+        }
+    }
+
+    /// Whether there are no parts of one.
+    fn is_whole(self) -> bool {
+        match self {
+            Unit::Tokens | Unit::Lines | Unit::Count(_) => true,
+            Unit::Dollars => false,
         }
     }
 
@@ -158,6 +168,7 @@ impl Unit {
             Unit::Tokens => "tokens",
             Unit::Dollars => "US dollars",
             Unit::Lines => "lines",
+            Unit::Count(name) => name,
         }
     }
 }
@@ -182,10 +193,23 @@ impl Series {
 /// Room for bars.
 const WIDTH: f64 = 900.0;
 
+/// A line across the bars, such as a limit.
+pub(super) struct Level {
+    pub amount: f64,
+    pub name: String,
+}
+
 /// Bars over days with an axis; each bar links to what it represents.
-pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &str) -> Html {
-    let highest = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
-    let (top_value, ticks) = axis(highest);
+pub(super) fn stacked_bars(
+    bars: &[Bar],
+    series: &[Series],
+    unit: Unit,
+    what: &str,
+    levels: &[Level],
+) -> Html {
+    let sums = bars.iter().map(|bar| bar.parts.iter().sum::<f64>());
+    let highest = sums.chain(levels.iter().map(|level| level.amount)).fold(0.0, f64::max);
+    let (top_value, ticks) = axis(highest, unit.is_whole());
     let (left, top, plot_height) = (64.0, 22.0, 180.0);
     let step = (WIDTH / bars.len().max(1) as f64).clamp(4.0, 48.0);
     // Few bars do not make a plot narrow: it is scaled to the page.
@@ -216,7 +240,13 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &s
         if number % every == 0 {
             let short = &bar.tick;
             let y = top + plot_height + 16.0;
-            let _ = write!(svg, "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(short));
+            // The last one stays within the plot.
+            let (x, anchor) = if x > width - 48.0 { (width, " text-anchor=\"end\"") } else { (x, "") };
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>",
+                escaped(short)
+            );
         }
         if total <= 0.0 {
             continue;
@@ -247,6 +277,16 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[Series], unit: Unit, what: &s
         }
         svg.push_str("</a>");
     }
+    for level in levels {
+        let y = top + plot_height - level.amount / top_value * plot_height;
+        let _ = write!(
+            svg,
+            "<g class=\"level\"><line x1=\"{left}\" x2=\"{width:.0}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{width:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text></g>",
+            y - 4.0,
+            escaped(&level.name)
+        );
+    }
     svg.push_str("</svg>");
     Html(svg)
 }
@@ -266,7 +306,7 @@ fn patterns() -> String {
 }
 
 /// A round number at or above the highest value, and the ticks up to it.
-fn axis(highest: f64) -> (f64, Vec<f64>) {
+fn axis(highest: f64, is_whole: bool) -> (f64, Vec<f64>) {
     if highest <= 0.0 {
         return (1.0, vec![0.0]);
     }
@@ -274,6 +314,7 @@ fn axis(highest: f64) -> (f64, Vec<f64>) {
     let scale = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|part| part * scale).into_iter().find(|step| *step >= rough);
     let step = step.unwrap_or(rough);
+    let step = if is_whole { step.ceil() } else { step };
     let count = (highest / step).ceil() as usize;
     (step * count as f64, (0..=count).map(|number| number as f64 * step).collect())
 }
@@ -290,9 +331,11 @@ mod tests {
     #[test]
     fn axes_are_round_and_reach_the_highest() {
         for highest in [0.0, 0.003, 1.0, 7.3, 99.0, 101.0, 1.7e9] {
-            let (top, ticks) = axis(highest);
+            let (top, ticks) = axis(highest, false);
             assert!(top >= highest && ticks.len() <= 6, "{highest}: {top} {ticks:?}");
         }
+        assert_eq!(axis(9.0, true), (9.0, vec![0.0, 3.0, 6.0, 9.0]), "there is no half of one");
+        assert_eq!(axis(2.0, true), (2.0, vec![0.0, 1.0, 2.0]));
     }
 
     #[test]
@@ -320,8 +363,11 @@ mod tests {
             parts: vec![1.0, 2.0],
         }];
         let series = [Series::numbered(0, "<b>".into()), Series::numbered(9, "c".into())];
-        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens").0;
+        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens", &[]).0;
         assert!(svg.contains("&lt;b&gt;: 1") && !svg.contains("<b>"));
         assert!(svg.contains("href=\"/x?a=1&amp;b=&quot;\""));
+        let limit = Level { amount: 40.0, name: "limit <i>".into() };
+        let svg = stacked_bars(&bars, &series, Unit::Tokens, "tokens", &[limit]).0;
+        assert!(svg.contains("limit &lt;i&gt;") && svg.contains(">40<"), "the axis reaches the line: {svg}");
     }
 }

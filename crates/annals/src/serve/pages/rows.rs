@@ -10,6 +10,8 @@ use annals_store::SessionTally;
 /// A row in a list of sessions.
 pub(super) struct SessionLine {
     pub href: String,
+    /// How a form names it, in lists where it can be selected.
+    pub choice: Option<String>,
     pub title: String,
     pub source: &'static str,
     /// The class of the assistant's colour.
@@ -49,6 +51,7 @@ impl SessionLine {
         marks.extend(kinds.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark));
         SessionLine {
             href: address(session),
+            choice: None,
             title: title(session),
             source: session.provider_label,
             colour: colour(&session.source),
@@ -71,6 +74,11 @@ impl SessionLine {
             failed: None,
             agents: None,
         }
+    }
+
+    pub(super) fn selectable(mut self, session: &SessionView) -> SessionLine {
+        self.choice = Some(format!("{}:{}", session.source, session.session_id));
+        self
     }
 
     pub(super) fn with_tally(mut self, session: &SessionView, tally: SessionTally) -> SessionLine {

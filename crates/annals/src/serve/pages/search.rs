@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
+use super::assistant::colour;
 use super::filters::query_of;
 use super::html::{Html, in_address, push_text};
 use super::search_help::{Help, help};
@@ -16,8 +17,11 @@ use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Params, SearchParameters};
 use crate::view::format;
-use crate::view::{PassageView, SearchAnswer, SearchResult, View, source_labels};
+use crate::view::{PassageView, SearchAnswer, SearchFacets, SearchQuery, SearchResult, View, source_labels};
 use annals_core::Result;
+
+/// Projects among the filters.
+const PROJECTS: usize = 8;
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -26,8 +30,9 @@ struct SearchPage {
     query: String,
     /// Filters that the form keeps.
     hidden: Vec<(&'static str, String)>,
-    /// Label, address, whether it is active.
-    chips: Vec<(String, String, bool)>,
+    chips: Vec<Chip>,
+    /// What counts are of, if not of all results.
+    counted: Option<String>,
     error: Option<(String, String)>,
     /// Example: the query, the same for an address, and what it finds.
     examples: Vec<(&'static str, String, &'static str)>,
@@ -41,12 +46,24 @@ struct SearchPage {
     more: Option<String>,
 }
 
+/// A filter that is set or removed.
+struct Chip {
+    label: String,
+    address: String,
+    chosen: bool,
+    /// How many results have it.
+    count: Option<String>,
+    colour: Option<String>,
+}
+
 struct ResultHtml {
     href: String,
     title: Html,
     about: String,
     passages: Vec<PassageHtml>,
     more: usize,
+    /// The session with the words to find in it.
+    all: String,
 }
 
 struct PassageHtml {
@@ -159,7 +176,8 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
             .filter(|(name, value)| *name != "q" && *name != "cursor" && !value.is_empty())
             .map(|(name, value)| (name, value.clone()))
             .collect(),
-        chips: chips(form),
+        chips: chips(form, None),
+        counted: None,
         error: None,
         examples: [
             ("\"connection refused\"", "an exact phrase"),
@@ -186,9 +204,15 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
             .collect();
         return Ok(page);
     }
-    let found = form.to_parameters().read().and_then(|query| view.search(&query));
+    let query = form.to_parameters().read().map(|query| SearchQuery { with_facets: true, ..query });
+    let found = query.and_then(|query| view.search(&query));
     match found {
         Ok(found) => {
+            page.chips = chips(form, Some(&found.facets));
+            page.counted = found
+                .facets
+                .counted
+                .map(|counted| format!("Counts are of the first {} results.", format::number(counted)));
             page.total = summary(&form.q, &found);
             page.notes = notes(form, &found);
             if let Some(percent) = found.indexed_percent {
@@ -209,26 +233,43 @@ fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<Searc
     Ok(page)
 }
 
-fn chips(form: &SearchForm) -> Vec<(String, String, bool)> {
+/// Filters; with results only those that some of them have, and how many.
+fn chips(form: &SearchForm, facets: Option<&SearchFacets>) -> Vec<Chip> {
     let mut chips = Vec::new();
-    let mut chip = |label: &str, name: &str, value: &str, now: &str| {
+    let mut chip = |label: &str, name: &str, value: &str, now: &str, count: Option<usize>| {
         let chosen = now == value;
-        let next = if chosen { "" } else { value };
-        chips.push((label.to_owned(), form.with(name, next), chosen));
+        chips.push(Chip {
+            label: label.to_owned(),
+            address: form.with(name, if chosen { "" } else { value }),
+            chosen,
+            count: count.map(format::number),
+            colour: (name == "source").then(|| colour(value)),
+        });
     };
     for (source, label) in source_labels() {
-        chip(label, "source", source, &form.source);
+        let counts = facets.map(|facets| facets.sources.iter().find(|(name, _)| name == source));
+        match counts {
+            Some(None) if source != form.source => {}
+            Some(count) => chip(label, "source", source, &form.source, count.map(|(_, count)| *count)),
+            None => chip(label, "source", source, &form.source, None),
+        }
+    }
+    for (project, count) in facets.iter().flat_map(|facets| facets.projects.iter().take(PROJECTS)) {
+        let name = format::last_part(project.as_str());
+        if form.project != project.as_str() {
+            chip(name, "project", project.as_str(), &form.project, Some(*count));
+        }
     }
     for (role, label) in
         [("user", "prompts"), ("assistant", "answers"), ("thinking", "thinking"), ("tool", "tools")]
     {
-        chip(label, "role", role, &form.role);
+        chip(label, "role", role, &form.role, None);
     }
-    chip("library", "kind", "library", &form.kind);
-    chip("newest first", "sort", "recent", &form.sort);
+    chip("library", "kind", "library", &form.kind, None);
+    chip("newest first", "sort", "recent", &form.sort, None);
     for (name, value) in [("project", &form.project), ("since", &form.since), ("until", &form.until)] {
         if !value.is_empty() {
-            chip(&format!("{name}: {value}"), name, value, value);
+            chip(&format!("{name}: {value}"), name, value, value, None);
         }
     }
     chips
@@ -324,6 +365,7 @@ fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
         about: about.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         passages: result.passages.iter().map(|passage| passage_html(&base, result, passage, query)).collect(),
         more: result.more_passages,
+        all: format!("{base}?q={}", in_address(query)),
         href: base,
     }
 }

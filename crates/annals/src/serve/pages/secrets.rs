@@ -1,22 +1,29 @@
 //! The secrets page: where secrets appear, never their values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
+use serde::Deserialize;
 
 use super::html::{Html, in_address};
+use super::rows::SessionLine;
 use super::trace::trace_graph;
 use super::{Frame, Theme, render};
 use crate::serve::App;
 use crate::serve::access::Caller;
-use crate::serve::api::parameters::{MarkParameters, Params};
+use crate::serve::answer::Answered;
+use crate::serve::api::parameters::Params;
 use crate::serve::api::secrets::{SecretAnswer, current_results};
 use crate::view::format;
-use crate::view::{SecretTrace, SecretView};
+use crate::view::{Paging, SecretTrace, SecretView, SessionQuery, View, revoke_at};
+use annals_core::{Error, Result};
+use annals_store::SessionFilter;
 
+/// Sessions on the page, if they are what is listed.
+const GROUPS: usize = 200;
 /// Sessions listed per secret.
 const LISTED_SESSIONS: usize = 4;
 
@@ -31,7 +38,33 @@ struct SecretsPage {
     total: String,
     looked_at: Option<(String, String)>,
     secrets: Vec<SecretLine>,
+    /// How the list is grouped: name, address, whether it is chosen.
+    groupings: Vec<(&'static str, &'static str, bool)>,
+    sessions: Vec<SessionGroup>,
+    /// Sessions that are not listed.
+    rest: Option<String>,
     trace: Option<TraceHtml>,
+}
+
+/// A session, and the secrets that appear in it.
+struct SessionGroup {
+    line: SessionLine,
+    secrets: Vec<SecretInSession>,
+}
+
+struct SecretInSession {
+    mark: String,
+    address: String,
+    revoke_at: Option<&'static str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Parameters {
+    /// The secret that is followed.
+    mark: String,
+    /// `session`, or nothing for a row for each secret.
+    by: String,
 }
 
 /// One secret, followed.
@@ -61,21 +94,72 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Params(parameters): Params<MarkParameters>,
-) -> Response {
+    Params(parameters): Params<Parameters>,
+) -> Answered {
+    let by_session = match parameters.by.as_str() {
+        "" => false,
+        "session" => true,
+        _ => Err(Error::bad_request("invalid value of `by`").hint("use session, or leave it out"))?,
+    };
     let theme = Theme::of(&headers);
     let looking = app.clone();
-    render(app, caller, move |view| {
+    Ok(render(app, caller, move |view| {
         let run = view.last_run()?;
         let answer = current_results(&looking, caller.scope, run);
-        let chosen = answer.secrets.iter().find(|secret| Some(&secret.mark) == parameters.mark.as_ref());
+        let chosen = answer.secrets.iter().find(|secret| secret.mark == parameters.mark);
         let trace = match chosen {
             Some(secret) => view.trace_secret(&secret.mark, Some(&secret.sessions))?,
             None => None,
         };
-        Ok(Some(secrets_page(&answer, trace.as_ref(), theme)))
+        let mut page = secrets_page(&answer, trace.as_ref(), theme);
+        page.groupings =
+            vec![("By secret", "/secrets", !by_session), ("By session", "/secrets?by=session", by_session)];
+        if by_session {
+            (page.sessions, page.rest) = by_sessions(view, &answer)?;
+        }
+        Ok(Some(page))
     })
-    .await
+    .await)
+}
+
+/// The sessions that secrets appear in, the latest first.
+fn by_sessions(view: &View<'_>, answer: &SecretAnswer) -> Result<(Vec<SessionGroup>, Option<String>)> {
+    let mut groups: BTreeMap<&str, Vec<&SecretView>> = BTreeMap::new();
+    let mut unlisted = 0;
+    for secret in answer.secrets.iter() {
+        unlisted += secret.session_count.saturating_sub(secret.sessions.len());
+        for id in &secret.sessions {
+            groups.entry(id).or_default().push(secret);
+        }
+    }
+    let mut found = Vec::new();
+    for (id, secrets) in groups {
+        let filter =
+            SessionFilter { exact_id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
+        let query = SessionQuery { filter, page: Paging { limit: 1, cursor: None }, brief: true };
+        let Some(session) = view.sessions(&query)?.sessions.pop() else { continue };
+        found.push((session, secrets));
+    }
+    found.sort_by(|(one, _), (other, _)| other.last_message_at.cmp(&one.last_message_at));
+    unlisted += found.len().saturating_sub(GROUPS);
+    let groups = found.into_iter().take(GROUPS).map(|(session, secrets)| SessionGroup {
+        line: SessionLine::of(&session),
+        secrets: secrets
+            .into_iter()
+            .map(|secret| SecretInSession {
+                mark: secret.mark.clone(),
+                address: format!("/secrets?mark={}", in_address(&secret.mark)),
+                revoke_at: revoke_at(&secret.kind),
+            })
+            .collect(),
+    });
+    let rest = (unlisted > 0).then(|| {
+        format!(
+            "{} not listed here: the page of each secret has all of its sessions.",
+            format::counted(unlisted, "more place")
+        )
+    });
+    Ok((groups.collect(), rest))
 }
 
 fn secrets_page(answer: &SecretAnswer, trace: Option<&SecretTrace>, theme: Theme) -> SecretsPage {
@@ -92,6 +176,9 @@ fn secrets_page(answer: &SecretAnswer, trace: Option<&SecretTrace>, theme: Theme
             (at, shown)
         }),
         secrets: answer.secrets.iter().map(line).collect(),
+        groupings: Vec::new(),
+        sessions: Vec::new(),
+        rest: None,
     }
 }
 

@@ -223,15 +223,15 @@ fn narrowed_html(
         kept.extend(page.messages.into_iter().filter_map(|entry| narrowing.narrow(entry)));
         next += count;
         if count < STRETCH {
-            return Ok((entries(&address(session), &kept), None));
+            return Ok((entries(view, &address(session), &kept), None));
         }
     }
-    Ok((entries(&address(session), &kept), Some(next)))
+    Ok((entries(view, &address(session), &kept), Some(next)))
 }
 
 fn steps_html(view: &View<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
     let page = view.steps_from(session, branch, from, SIZE)?;
-    Ok(entries(&address(session), &page.messages))
+    Ok(entries(view, &address(session), &page.messages))
 }
 
 /// The first and the last moment, each as in its data and to the minute.
@@ -554,15 +554,8 @@ pub(super) async fn markdown(
 ) -> Response {
     let found = with_view(app, caller, move |view| {
         let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
-        let mut out = format!("# {}\n\n", title(&session));
-        for line in dated_numbers(&session) {
-            out.push_str(&format!("- {line}\n"));
-        }
-        let query = TranscriptQuery { changes: true, ..TranscriptQuery::default() };
-        view.transcript(&session, query, &mut |entry| {
-            super::paste::push_entry(&mut out, &entry);
-            Ok(())
-        })?;
+        let mut out = String::new();
+        conversation(view, &session, &mut out)?;
         Ok(Some(out))
     });
     match found.await {
@@ -570,4 +563,18 @@ pub(super) async fn markdown(
         Ok(None) => Refusal::not_found("session not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Adds the title, the facts and the conversation of a session.
+pub(super) fn conversation(view: &View<'_>, session: &SessionView, out: &mut String) -> Result<()> {
+    out.push_str(&format!("# {}\n\n", title(session)));
+    for line in dated_numbers(session) {
+        out.push_str(&format!("- {line}\n"));
+    }
+    let query = TranscriptQuery { changes: true, ..TranscriptQuery::default() };
+    view.transcript(session, query, &mut |entry| {
+        super::paste::push_entry(out, &entry);
+        Ok(())
+    })?;
+    Ok(())
 }

@@ -35,6 +35,8 @@ struct SessionsPage {
     /// Rows are grouped by day.
     by_day: bool,
     total: String,
+    /// The address of this list, to which its form leads back.
+    list: String,
     rows: Vec<SessionLine>,
     more: Option<String>,
 }
@@ -166,7 +168,8 @@ fn sessions_page(
     let list = view.sessions_in_order(query, order)?;
     let mut rows = Vec::with_capacity(list.sessions.len());
     for session in &list.sessions {
-        rows.push(SessionLine::of(session).with_tally(session, view.session_tally(session)?));
+        let line = SessionLine::of(session).with_tally(session, view.session_tally(session)?);
+        rows.push(line.selectable(session));
     }
     let by_day = order == SessionOrder::Latest;
     if by_day {
@@ -210,6 +213,7 @@ fn sessions_page(
             .to_vec(),
         by_day,
         total: format::counted(list.total, "session"),
+        list: parameters.address(filters, &[]),
         rows,
         more,
     })

@@ -31,6 +31,8 @@ struct SettingsPage {
     /// Sources that were not found on this machine.
     folded: Vec<Card>,
     facts: Vec<(&'static str, String)>,
+    /// Keys of `config.toml` that pages read, what they are for, and their values.
+    preferences: Vec<(&'static str, &'static str, String)>,
 }
 
 /// What the page offers for capturing.
@@ -113,9 +115,25 @@ fn settings(
             ("machines", machines.join(", ")),
             ("annals", env!("CARGO_PKG_VERSION").to_owned()),
         ],
+        preferences: preferences(view),
         cards: shown.into_iter().map(card).collect(),
         folded: folded.into_iter().map(card).collect(),
     })
+}
+
+fn preferences(view: &View<'_>) -> Vec<(&'static str, &'static str, String)> {
+    let set = view.preferences();
+    let editor =
+        set.and_then(|set| set.editor.as_ref()).map_or("none".to_owned(), |editor| editor.to_string());
+    let budget = set.and_then(|set| set.budget_usd);
+    vec![
+        ("editor", "Opens files from pages", editor),
+        (
+            "budget",
+            "What a month may cost",
+            budget.map_or("none".to_owned(), |budget| format!("{} a month", format::money(budget))),
+        ),
+    ]
 }
 
 fn card(card: &SourceCard) -> Card {

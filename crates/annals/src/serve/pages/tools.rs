@@ -1,18 +1,13 @@
 //! The tools page: calls, failures and durations, files and commands, by source, project and period.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::filters::{Bar, Filtered, Filters};
 use super::html::in_address;
-use super::{Frame, Theme, plot, render};
-use crate::serve::App;
-use crate::serve::access::Caller;
+use super::{Frame, PageRequest, Theme, plot};
 use crate::serve::answer::Answered;
 use crate::view::format;
 use crate::view::{CallTimes, ToolAnalytics, ToolsQuery, View, find_source, source_labels};
@@ -84,14 +79,11 @@ const COLUMNS: [Column; 5] = [
 ];
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    let theme = Theme::of(&headers);
     let filters = filters.or_days("30");
-    Ok(render(app, caller, move |view| tools_page(view, &filters, &parameters.sort, theme).map(Some)).await)
+    asker.show(move |view, theme| tools_page(view, &filters, &parameters.sort, theme)).await
 }
 
 fn tools_page(view: &View<'_>, filters: &Filters, sort: &str, theme: Theme) -> Result<ToolsPage> {
@@ -110,11 +102,11 @@ fn tools_page(view: &View<'_>, filters: &Filters, sort: &str, theme: Theme) -> R
         frame: Frame::new("/tools", "Tools", theme).with_filters(filters),
         bar: Bar::of(view, "/tools", filters, &["project", "machine"])?.keeping(&[("sort", sort)]),
         numbers: format!(
-            "{} in {}, {} failed ({:.1} %)",
+            "{} in {}, {} failed ({})",
             format::counted(sums.calls, "call"),
             format::counted(sums.sessions, "session"),
             format::number(sums.failed),
-            100.0 * sums.failed as f64 / sums.calls.max(1) as f64
+            format::percent(sums.failed as f64 / sums.calls.max(1) as f64)
         ),
         is_empty: sums.tools.is_empty(),
         columns: COLUMNS

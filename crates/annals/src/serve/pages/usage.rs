@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -12,7 +11,8 @@ use serde::Deserialize;
 use super::charts::{Figure, Figures, usage_figures};
 use super::filters::{Bar, Filtered, Filters, Period};
 use super::plot::Series;
-use super::{Frame, Theme, plot, render};
+use super::treemap::treemap;
+use super::{Frame, PageRequest, Theme, plot};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusal, with_view};
@@ -35,6 +35,8 @@ struct UsagePage {
     stacks: Vec<(&'static str, String, bool)>,
     plots: Vec<Figure>,
     legend: Vec<Series>,
+    /// Projects and models as areas, with their own legend.
+    areas: Figures,
     tables: Vec<Table>,
     footnote: String,
 }
@@ -92,15 +94,12 @@ impl Parameters {
 }
 
 pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
+    asker: PageRequest,
     Filtered(filters, parameters): Filtered<Parameters>,
 ) -> Answered {
-    let theme = Theme::of(&headers);
     let filters = filters.or_days("30");
     let by = parameters.by()?;
-    Ok(render(app, caller, move |view| usage_page(view, &filters, &parameters, by, theme).map(Some)).await)
+    asker.show(move |view, theme| usage_page(view, &filters, &parameters, by, theme)).await
 }
 
 fn usage_page(
@@ -141,6 +140,7 @@ fn usage_page(
         stacks: STACKS.map(|(value, name)| (name, set("by", value), by.name() == value)).to_vec(),
         plots: if by_day.rows.is_empty() { Vec::new() } else { figures },
         legend,
+        areas: treemap(&view.usage_areas(&filters.of_responses(period))?, filters),
         tables,
         footnote: format!(
             "Costs are estimates from list prices. {} in forks and resumed sessions not counted again. Days are in UTC.",
@@ -261,11 +261,7 @@ fn name_of(row: &UsageRow, by: UsageBy) -> String {
 /// The share of input tokens that were cache reads.
 fn cache_share(row: &UsageRow) -> String {
     let sent = row.tokens.input + row.tokens.cache_read + row.tokens.cache_write;
-    if sent == 0 {
-        "–".into()
-    } else {
-        format!("{:.0} %", 100.0 * row.tokens.cache_read as f64 / sent as f64)
-    }
+    if sent == 0 { "–".into() } else { format::percent(row.tokens.cache_read as f64 / sent as f64) }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

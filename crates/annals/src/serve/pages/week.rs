@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::assistant::colour;
@@ -12,7 +11,7 @@ use super::filters::query_of;
 use super::html::in_address;
 use super::lineage::address_of;
 use super::session::plain;
-use super::{Frame, Theme, render};
+use super::{Frame, PageRequest, Theme};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, with_view};
@@ -105,14 +104,8 @@ impl Parameters {
     }
 }
 
-pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
-) -> Answered {
-    let theme = Theme::of(&headers);
-    Ok(render(app, caller, move |view| week_page(view, &parameters, theme).map(Some)).await)
+pub(super) async fn page(asker: PageRequest, Params(parameters): Params<Parameters>) -> Answered {
+    asker.show(move |view, theme| week_page(view, &parameters, theme)).await
 }
 
 /// The same as the terminal prints, without commits: no route runs git.
@@ -165,12 +158,31 @@ fn week_page(view: &View<'_>, parameters: &Parameters, theme: Theme) -> Result<W
     })
 }
 
+/// Whether a prompt on one line says no more than a title, which may be cut before its end.
+fn is_same(prompt: &str, title: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (prompt, title) = (words(prompt), words(title));
+    let start = |text: &str| text.strip_suffix('…').map(str::to_owned);
+    match (start(&prompt), start(&title)) {
+        (None, None) => prompt == title,
+        // The longer of the two shows more of the same text.
+        (Some(cut), None) => title.starts_with(&cut) && !cut.is_empty(),
+        (None, Some(_)) => false,
+        (Some(cut), Some(short)) => cut == short,
+    }
+}
+
 fn project_part(project: &PeriodProject, (since, until): (&str, &str)) -> ProjectPart {
     let path = project.project.as_ref().map(|path| path.as_str());
     let sessions_address =
         path.map(|path| format!("/sessions?project={}&since={since}&until={until}", in_address(path)));
     let sessions = project.sessions.iter().map(|session| {
+        let heading = session.heading().map(|title| title.as_str().trim());
         let mut prompts: Vec<String> = session.prompts.iter().map(ToString::to_string).collect();
+        // A title that is the start of the first prompt needs it once.
+        if prompts.first().is_some_and(|first| heading.is_some_and(|title| is_same(first, title))) {
+            prompts.remove(0);
+        }
         let more_prompts = prompts.split_off(prompts.len().min(PROMPTS));
         SessionPart {
             href: format!("/sessions/{}/{}", session.source, in_address(&session.session_id)),
@@ -233,5 +245,20 @@ fn project_part(project: &PeriodProject, (since, until): (&str, &str)) -> Projec
         more_files,
         failures,
         more_failures,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn a_prompt_is_left_out_if_its_title_says_it() {
+        assert!(is_same("Oil the gears", "Oil  the gears\n"));
+        assert!(is_same("Oil the…", "Oil the gears"), "the title has all of it");
+        assert!(is_same("Oil…", "Oil…"));
+        assert!(!is_same("Oil the gears, and the axle", "Oil the gears"));
+        assert!(!is_same("Oil the gears, and the axle", "Oil the…"), "the prompt has more");
+        assert!(!is_same("…", ""));
     }
 }

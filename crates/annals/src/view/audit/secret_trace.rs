@@ -90,13 +90,18 @@ const REVOKE_AT: &[(&str, &str)] = &[
     ("stripe", "https://dashboard.stripe.com/apikeys"),
 ];
 
+/// Where a key of a kind is revoked, if its issuer is known.
+pub fn revoke_at(kind: &str) -> Option<&'static str> {
+    REVOKE_AT.iter().find(|(name, _)| *name == kind).map(|(_, address)| *address)
+}
+
 impl View<'_> {
     /// Follows a secret through the sessions with these ids, or through all.
     pub fn trace_secret(&self, mark: &str, only: Option<&[String]>) -> Result<Option<SecretTrace>> {
         let kind = mark.split(':').nth(1).unwrap_or_default().to_owned();
         let mut trace = SecretTrace {
             mark: mark.to_owned(),
-            revoke_at: REVOKE_AT.iter().find(|(name, _)| *name == kind).map(|(_, address)| *address),
+            revoke_at: revoke_at(&kind),
             kind,
             first_seen_at: None,
             last_seen_at: None,

@@ -28,6 +28,8 @@ pub struct SearchQuery {
     pub effort: Option<usize>,
     /// Weights to try; the usual ones if not set.
     pub weights: Option<Weights>,
+    /// Count what results have in common.
+    pub with_facets: bool,
 }
 
 impl SearchQuery {
@@ -80,6 +82,19 @@ pub struct SearchAnswer {
     pub complete: bool,
     /// While a capture runs: how much of what it found can be searched, in percent. The newest files come first.
     pub indexed_percent: Option<u64>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub facets: SearchFacets,
+}
+
+/// How many of the sessions found have what in common, most first.
+#[derive(Debug, Default)]
+pub struct SearchFacets {
+    /// Names of sources.
+    pub sources: Vec<(String, usize)>,
+    pub projects: Vec<(Shown, usize)>,
+    /// The first results that were counted, if there are more.
+    pub counted: Option<usize>,
 }
 
 /// Leave the words out to search without it; `since:` and `until:` require a time.

@@ -24,9 +24,11 @@ use std::rc::Rc;
 use super::context::View;
 use super::format::local;
 use super::paging::{read_numbers, write_numbers};
-use annals_core::{FileId, PassageKind, Result, SessionId, Shown, Time};
+use annals_core::{FileId, PassageKind, Raw, Result, SessionId, Shown, Time};
 use annals_store::{PassageHit, TermQuery};
-pub use answer::{Correction, PassageView, PreferredTime, SearchAnswer, SearchQuery, SearchResult};
+pub use answer::{
+    Correction, PassageView, PreferredTime, SearchAnswer, SearchFacets, SearchQuery, SearchResult,
+};
 use passages::{FoundPassage, PassageReader, closeness};
 use query::{Clause, Query, normalize};
 use question::Question;
@@ -47,6 +49,8 @@ const FIRST: usize = 10;
 const WORD: f32 = 5.0;
 /// Passages beyond the best one that raise the score of a session.
 const COUNTED: usize = 4;
+/// Groups of which it is counted what they have in common.
+const COUNTED_GROUPS: usize = 1_000;
 /// More terms do not narrow the result; each has a bit.
 pub const MOST_TERM_GROUPS: usize = 64;
 /// Longer words are not searched in titles.
@@ -80,6 +84,8 @@ impl View<'_> {
         let rarity = searcher.rarity.take();
         let marker = Marker::new(&query, any, &rarity);
         let total = found.groups.len();
+        let facets =
+            if request.with_facets { self.search_facets(&found.groups)? } else { SearchFacets::default() };
         let mut results = Vec::new();
         for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
             let shown = if number < FIRST { SHOWN } else { 1 };
@@ -109,6 +115,31 @@ impl View<'_> {
             total,
             complete,
             indexed_percent,
+            facets,
+        })
+    }
+
+    /// What the sessions of groups have in common.
+    fn search_facets(&self, groups: &[Group]) -> Result<SearchFacets> {
+        let mut sources: HashMap<String, usize> = HashMap::new();
+        let mut projects: HashMap<Vec<u8>, (Raw, usize)> = HashMap::new();
+        for group in groups.iter().take(COUNTED_GROUPS) {
+            if let Some(source) = self.archive.session_source(group.session)? {
+                *sources.entry(source).or_default() += 1;
+            }
+            if let Some(cwd) = self.archive.session_cwd(group.session)? {
+                projects.entry(cwd.expose().to_vec()).or_insert((cwd, 0)).1 += 1;
+            }
+        }
+        let mut sources: Vec<(String, usize)> = sources.into_iter().collect();
+        sources.sort_by(|(one, count), (other, more)| more.cmp(count).then(one.cmp(other)));
+        let mut projects: Vec<(Vec<u8>, (Raw, usize))> = projects.into_iter().collect();
+        projects.sort_by(|(one, (_, count)), (other, (_, more))| more.cmp(count).then(one.cmp(other)));
+        let projects = projects.into_iter().map(|(_, (cwd, count))| (self.door.raw(&cwd), count));
+        Ok(SearchFacets {
+            sources,
+            projects: projects.collect(),
+            counted: (groups.len() > COUNTED_GROUPS).then_some(COUNTED_GROUPS),
         })
     }
 

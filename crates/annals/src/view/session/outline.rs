@@ -11,9 +11,9 @@ use super::transcript::{TranscriptPage, TranscriptQuery};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use crate::view::usage::prices::millionths;
+use crate::view::usage::prices::{millionths, price_of};
 use crate::view::usage::reported::SessionTotals;
-use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Time};
+use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Span, Time};
 use annals_sources::{Source, by_name};
 use annals_store::{Contents, MessageRow, PromptPlace, ResponseFilter, RowPlace};
 
@@ -131,9 +131,20 @@ impl View<'_> {
         contents: &mut Contents<'_>,
         place: &PromptPlace,
     ) -> Result<Shown> {
-        let mut raw = vec![contents.span(place.file, place.span)?];
-        for line in self.archive.message_lines(session.row, place.file, place.span.offset)? {
-            raw.push(contents.span(place.file, line)?);
+        self.prompt_at(session, source, contents, place.file, place.span)
+    }
+
+    pub(in crate::view) fn prompt_at(
+        &self,
+        session: &SessionView,
+        source: Option<&'static dyn Source>,
+        contents: &mut Contents<'_>,
+        file: FileId,
+        span: Span,
+    ) -> Result<Shown> {
+        let mut raw = vec![contents.span(file, span)?];
+        for line in self.archive.message_lines(session.row, file, span.offset)? {
+            raw.push(contents.span(file, line)?);
         }
         let lines: Vec<&[u8]> = raw.iter().map(|line| line.expose()).collect();
         let blocks = source.map_or(Vec::new(), |source| source.blocks(&lines));

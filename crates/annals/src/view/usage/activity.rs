@@ -132,6 +132,37 @@ impl View<'_> {
     }
 }
 
+/// What one model used in one project.
+#[derive(Debug)]
+pub struct UsageArea {
+    pub project: Option<Shown>,
+    pub model: Option<Shown>,
+    pub tokens: i64,
+    /// Of the responses that have a price; none if none has.
+    pub cost_usd: Option<f64>,
+}
+
+impl View<'_> {
+    /// Tokens and cost by project and model.
+    pub fn usage_areas(&self, filter: &ResponseFilter) -> Result<Vec<UsageArea>> {
+        let filter = self.named_responses(filter)?;
+        let mut areas: BTreeMap<(Option<Vec<u8>>, Option<String>), Sums> = BTreeMap::new();
+        for sum in self.archive.usage_sums(UsageBy::Project, &filter)? {
+            let project = sum.group.as_ref().map(|group| group.expose().to_vec());
+            let area = areas.entry((project, sum.model.clone())).or_default();
+            area.cost.add(&sum);
+            area.tokens += sum.tokens;
+        }
+        let areas = areas.into_iter().map(|((project, model), sums)| UsageArea {
+            project: project.map(|project| self.door.text(&String::from_utf8_lossy(&project))),
+            model: model.map(|model| self.door.text(&model)),
+            tokens: sums.tokens.total(),
+            cost_usd: sums.cost.known(),
+        });
+        Ok(areas.collect())
+    }
+}
+
 /// Values that lists can be filtered by: directories of sessions, models and machines.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Choices {

@@ -51,6 +51,8 @@ const actions = {
   palette: openPalette,
   copy,
   agents: showAgents,
+  "select-all": selectAll,
+  "more-steps": (button) => showSubAgent(button.closest(".subagent")),
   latest: toLatest,
   link: (link) => { navigator.clipboard.writeText(link.href).catch(() => {}); },
   "find-next": () => step(1),
@@ -111,6 +113,7 @@ document.addEventListener("keydown", (event) => {
     n: () => prompt(1),
     p: () => prompt(-1),
     o: () => { const here = one(".here details"); if (here) here.open = !here.open; },
+    x: () => one(".here .pick")?.click(),
     t: switchTheme,
     "?": () => one("#keys").showModal(),
   };

@@ -80,6 +80,23 @@ async function showAgents(link, event) {
   localise(nested);
 }
 
+// --- sessions that are selected ------------------------------------------------------------------------------------
+function countSelected() {
+  const form = one("#selected");
+  if (!form) return;
+  const count = all(".pick:checked").length;
+  one("output", form).textContent = `${count} selected:`;
+}
+
+function selectAll() {
+  for (const pick of all(".pick")) pick.checked = true;
+  countSelected();
+}
+
+// The form is emptied after this event.
+document.addEventListener("reset", () => setTimeout(countSelected));
+document.addEventListener("change", (event) => { if (event.target.matches(".pick")) countSelected(); });
+
 // --- the library at another time --------------------------------------------------------------------------------
 function startSlider(slider) {
   const moments = slider.dataset.moments.split(" ");

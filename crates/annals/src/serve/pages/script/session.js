@@ -3,6 +3,9 @@ let conversation = null;
 let loading = new Map();
 const LEAST = 400;
 
+// Steps of this session, without those of sub-agents that are shown in it.
+const ownEntries = (within) => all(".entry", within).filter((entry) => !entry.closest(".subagent"));
+
 const isFilled = (chunk) => Boolean(one(".entry", chunk));
 
 async function fill(chunk, again = false) {
@@ -110,7 +113,7 @@ function followPrompts() {
   const rail = one(".timeline");
   let timer;
   const update = () => {
-    const here = all(".entry").find((entry) => entry.checkVisibility() && entry.getBoundingClientRect().bottom > 120);
+    const here = ownEntries(document).find((entry) => entry.checkVisibility() && entry.getBoundingClientRect().bottom > 120);
     const seq = here ? Number(here.dataset.seq) : 0;
     let now = null;
     for (const link of links) if (Number(link.dataset.seq) <= seq) now = link;
@@ -144,14 +147,14 @@ async function grow() {
   const size = Number(conversation.dataset.size);
   const before = Number(conversation.dataset.total);
   await fill(last, true);
-  let now = Number(last.dataset.from) + all(".entry", last).length;
+  let now = Number(last.dataset.from) + ownEntries(last).length;
   if (now === Number(last.dataset.from) + size) {
     const next = document.createElement("section");
     next.className = "chunk";
     next.dataset.from = now;
     last.after(next);
     await fill(next);
-    now += all(".entry", next).length;
+    now += ownEntries(next).length;
     if (!isFilled(next)) next.remove();
   }
   if (now <= before) return;
@@ -205,6 +208,37 @@ function startBeside() {
     if (event.state?.pane && location.pathname + location.search !== shownPane) openBeside(location.href, false);
   });
 }
+
+// --- sub-agents in the place where they were started ----------------------------------------------------------------
+async function showSubAgent(fold) {
+  const { from, next = "0" } = fold.dataset;
+  fold.dataset.loading = "yes";
+  const { ok, document: found } = await page(`${from}/steps?from=${next}`);
+  delete fold.dataset.loading;
+  const steps = all(".entry", found);
+  one(".more-steps", fold)?.remove();
+  if (!ok || steps.length === 0) return;
+  const part = document.createElement("div");
+  part.append(...found.body.childNodes);
+  for (const link of all("a[href^='?']", part)) link.href = `${from}${link.getAttribute("href")}`;
+  fold.append(part);
+  localise(part);
+  addCopyButtons(document);
+  fold.dataset.next = Number(steps[steps.length - 1].dataset.seq) + 1;
+  const more = document.createElement("button");
+  more.type = "button";
+  more.className = "more-steps";
+  more.dataset.action = "more-steps";
+  more.textContent = "More steps";
+  // A page of steps that is not full is the last one.
+  if (steps.length >= Number(one("#conversation")?.dataset.size || 40)) fold.append(more);
+}
+
+// This event does not bubble.
+document.addEventListener("toggle", (event) => {
+  const fold = event.target;
+  if (fold.matches(".subagent[open]") && !fold.dataset.next && !fold.dataset.loading) showSubAgent(fold);
+}, true);
 
 // --- copying -------------------------------------------------------------------------------------------------------
 function addCopyButtons(within) {
