@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
-use crate::{Store, sql};
+use crate::{BrowserHolder, Store, sql};
 use annals_core::{InstanceId, MemberId, MemberRole, OrganisationId, Scope, Time};
 
 #[derive(Debug, Clone)]
@@ -129,6 +129,16 @@ impl Store {
             let (member, scope) = (row.get(2)?, scope(row, 1)?);
             Ok(TokenHolder { token: row.get(0)?, member, scope, last_used: crate::read::time(row, 4)? })
         });
+        Ok(holder.optional()?)
+    }
+
+    /// The member of a name, as another program that knows people hands it over.
+    pub fn holder_named(&self, name: &str) -> Result<Option<BrowserHolder>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select role, id, organisation from member where name = $1 and removed_at is null"
+        ))?;
+        let holder = statement
+            .query_row(params![name], |row| Ok(BrowserHolder { member: row.get(1)?, scope: scope(row, 0)? }));
         Ok(holder.optional()?)
     }
 

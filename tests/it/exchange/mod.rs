@@ -1,5 +1,6 @@
 //! Many machines, one archive: archives are merged by the bytes they have, and rows are read where they arrive.
 
+mod background;
 mod merge;
 mod push;
 

@@ -12,6 +12,7 @@ mod pages;
 mod secrets;
 mod shapes;
 mod shared;
+mod tls;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use strum::VariantNames as _;
 
+use super::serve::configured_url;
 use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
@@ -92,7 +93,7 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
         Action::Browsers { logout: None, logout_all: false } => browsers(context, &store),
         Action::Browsers { logout, .. } => logout_browsers(context, &store, *logout),
         Action::Link => {
-            let link = format!("http://{}/?once={}", context.config.listen(), new_link(&store, now())?);
+            let link = format!("{}/?once={}", configured_url(&context.config), new_link(&store, now())?);
             match context.json {
                 true => context.output.json(&json!({"link": link}))?,
                 false => context.output.line(link)?,

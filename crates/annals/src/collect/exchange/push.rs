@@ -56,6 +56,8 @@ pub struct PushOptions<'a> {
     pub choice: PushChoice,
     /// Lists what would be sent, and sends nothing.
     pub dry_run: bool,
+    /// Nobody is there who would notice that more is sent than before.
+    pub unattended: bool,
     pub confirm: &'a mut dyn FnMut(&FirstPush<'_>) -> Result<bool>,
 }
 
@@ -144,6 +146,12 @@ fn agreed(
         return Err(
             Error::new(format!("the hub asks for the policy {:?}", answer.policy)).hint("update annals")
         );
+    }
+    let was_chosen =
+        |state: &HubState| state.pushed_at.is_none() || state.choice == options.choice.fingerprint();
+    if options.unattended && !state.as_ref().is_none_or(was_chosen) {
+        return Err(Error::new("the settings choose something else than the last push did")
+            .hint("set push.exclude_projects and the like, or run `annals push` once with the settings"));
     }
     let url = options.address.url.clone();
     let mut state = state.unwrap_or_else(|| HubState {
