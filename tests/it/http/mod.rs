@@ -1,11 +1,13 @@
 //! How the server behaves: responses are current, pages complete, the log has no content, and it stops and idles.
 
 mod access;
+mod access_log;
 mod browsers;
 mod failures;
 mod files;
 mod first;
 mod hidden;
+mod isolation;
 mod lineage;
 pub mod members;
 mod pages;
@@ -13,6 +15,7 @@ mod secrets;
 mod shapes;
 mod shared;
 mod tls;
+mod tokens;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

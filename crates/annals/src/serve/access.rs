@@ -154,20 +154,24 @@ impl App {
             // An archive that cannot be written may have none.
             let own = stored_local_token(&store).map(|own| own.or_else(|| app.passing_token.clone()));
             let own = own.map(|own| own.map(|own| app.token_key.hash(&own)));
-            let holder = store.token_holder(&hash);
+            let now = (app.now)();
+            let holder = store.token_holder(&hash, now);
             app.reading.give_back(store);
             if own.ok()? == Some(hash) {
-                return Some(BrowserHolder { member: None, scope: Scope::Owner });
+                return Some(BrowserHolder { member: None, scope: Scope::Owner, ends_at: None });
             }
             let holder = holder.ok()??;
-            let now = (app.now)();
             let last = holder.last_used.map_or(i64::MIN, Time::micros);
             if now.micros().saturating_sub(last) > LAST_USE {
                 let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
                 // The response does not depend on it.
                 drop(writer.record_token_use(holder.token, now));
             }
-            Some(BrowserHolder { member: Some(holder.member), scope: holder.scope })
+            Some(BrowserHolder {
+                member: Some(holder.member),
+                scope: holder.scope,
+                ends_at: holder.expires_at,
+            })
         });
         holder.await.ok().flatten()
     }

@@ -1,6 +1,7 @@
 //! The HTTP server: web pages and API over the archive, every request with a scope, on loopback by default.
 
 mod access;
+mod access_log;
 mod answer;
 mod api;
 mod browsers;
@@ -33,6 +34,7 @@ pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles, WatchSetu
 pub use tls::TlsFiles;
 
 use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, source_routes};
+use access_log::AccessLog;
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::{BrowserSession, NewBrowser, Store};
 use events::Events;
@@ -87,6 +89,7 @@ struct Reading {
     door: Door,
     freshness: Arc<Freshness>,
     turns: Semaphore,
+    access_log: AccessLog,
     now: fn() -> Time,
 }
 
@@ -104,6 +107,7 @@ impl Reading {
             readers: Mutex::new(vec![archive]),
             freshness,
             turns: Semaphore::new(turns),
+            access_log: AccessLog::default(),
             now,
         })
     }
@@ -384,6 +388,8 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/library", get(api::library::items))
         .route("/api/v1/library/item", get(api::library::item))
         .route("/api/v1/secrets", get(api::secrets::list))
+        .route("/api/v1/members", get(api::members::list))
+        .route("/api/v1/access", get(api::members::access))
         .route("/events", get(events::stream))
         .merge(api::exchange::routes())
         .merge(mcp::routes(&app));

@@ -10,6 +10,7 @@ mod filters;
 pub mod format;
 mod library;
 mod lineage;
+mod members;
 mod paging;
 mod period;
 mod records;
@@ -52,6 +53,7 @@ pub use lineage::{
     Blame, BlameSpan, BlameSums, CodeFile, Evidence, EvidenceKind, LineGrades, Origin, Share, Statement,
     blame_sums,
 };
+pub use members::{AccessList, AccessQuery, AccessView, Accesses, MemberView, ViewerView};
 pub use paging::Paging;
 pub use period::markdown::{PeriodMarkdown, PeriodPart, period_title};
 pub use period::{PeriodCommit, PeriodProject, PeriodReport};

@@ -11,7 +11,7 @@ mod receive;
 mod wire;
 
 pub use choice::PushChoice;
-pub use client::HubAddress;
+pub use client::{Hub, HubAddress};
 pub use hub::{Exchanger, answer_step};
 pub use import::{ImportedArchive, archive_at, import_archive};
 pub use pull::{PullReport, pull};

@@ -40,6 +40,12 @@ pub struct HubArguments {
     ca: Option<PathBuf>,
 }
 
+impl HubArguments {
+    pub fn names_hub(&self) -> bool {
+        self.url.is_some()
+    }
+}
+
 #[derive(Args)]
 #[command(
     after_help = "The hub gets the bytes of the clients' files, and reads them itself. Nothing is sent twice, and a push that \
@@ -186,7 +192,7 @@ fn named_choice(
 }
 
 /// The settings about a hub hold for that hub only: its token goes nowhere else.
-fn address_of(config: &Config, options: &HubArguments) -> Result<HubAddress> {
+pub fn address_of(config: &Config, options: &HubArguments) -> Result<HubAddress> {
     let read = |path: &Path| {
         std::fs::read(path).map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))
     };
