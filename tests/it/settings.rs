@@ -125,6 +125,7 @@ fn every_declared_key_is_accepted_and_listed() {
         "server.tls_key",
         "server.trust_proxy",
         "server.user_header",
+        "server.policy",
         "push.url",
         "push.token_file",
         "push.ca",

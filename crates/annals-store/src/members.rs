@@ -23,6 +23,8 @@ pub struct MemberRow {
     /// Machines that pushed, and when the last of them sent something new.
     pub machines: i64,
     pub last_push: Option<Time>,
+    /// Homes that were sent without their secrets.
+    pub masked_homes: i64,
     pub sessions: i64,
     /// Of the newest version of every file.
     pub bytes: i64,
@@ -274,7 +276,8 @@ pub(crate) const MEMBERS: &str =
     (select coalesce(sum(file.size), 0) from file join instance on instance.id = file.instance
      where instance.member = member.id),
     (select min(token.expires_at) from token where token.member = member.id and token.revoked_at is null
-     and token.expires_at > ?1)
+     and token.expires_at > ?1),
+    (select count(*) from received_home where received_home.holder = member.id and policy = 'masked')
     from member join organisation on organisation.id = member.organisation";
 
 pub(crate) fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
@@ -294,5 +297,6 @@ pub(crate) fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
         sessions: row.get(11)?,
         bytes: row.get(12)?,
         token_expires_at: crate::read::time(row, 13)?,
+        masked_homes: row.get(14)?,
     })
 }

@@ -187,6 +187,11 @@ impl Config {
         self.text(USER_HEADER.name)
     }
 
+    /// What members of this hub send.
+    pub fn hub_policy(&self) -> Option<&str> {
+        self.text(HUB_POLICY.name)
+    }
+
     /// The hub that new sessions are sent to in the background.
     pub fn push_url(&self) -> Option<&str> {
         self.text(PUSH_URL.name)

@@ -3,7 +3,7 @@
 use annals_core::{ValueKind, Variable};
 
 /// Settings that belong to no source. Sources declare theirs in their manifests.
-pub(super) const OWN: [&Variable; 23] = [
+pub(super) const OWN: [&Variable; 24] = [
     &HOME,
     &LISTEN,
     &PROJECTS,
@@ -20,6 +20,7 @@ pub(super) const OWN: [&Variable; 23] = [
     &TLS_KEY,
     &TRUSTED_PROXIES,
     &USER_HEADER,
+    &HUB_POLICY,
     &PUSH_URL,
     &PUSH_TOKEN_FILE,
     &PUSH_CA,
@@ -198,4 +199,11 @@ pub(super) static PUSH_EXCLUDED_PROJECTS: Variable = Variable {
     what: "directories whose sessions are not sent, one per line",
     default: "",
     kind: ValueKind::Lines,
+};
+pub(super) static HUB_POLICY: Variable = Variable {
+    name: "ANNALS_SERVER_POLICY",
+    config_key: "server.policy",
+    what: "what members push to this hub: exact copies of files, or copies with secrets masked",
+    default: "",
+    kind: ValueKind::Text,
 };

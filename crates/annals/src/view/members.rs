@@ -47,6 +47,8 @@ pub struct MemberView {
     pub token_expires_at: Option<String>,
     /// Estimated cost of all responses that have a price
     pub cost_usd: Option<f64>,
+    /// Homes of which this archive has copies without secrets
+    pub masked_homes: i64,
 }
 
 /// Somebody who sees sessions of the caller, or of members that the caller sees.
@@ -145,6 +147,7 @@ impl View<'_> {
             added_at: row.added_at.rfc3339(),
             last_used_at: row.last_used.map(Time::rfc3339),
             token_expires_at: row.token_expires_at.map(Time::rfc3339),
+            masked_homes: row.masked_homes,
         }
     }
 

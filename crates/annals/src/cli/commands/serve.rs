@@ -13,7 +13,8 @@ use super::sources;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{
-    Exchanger, Lock, Progress, SourceReport, SyncOptions, answer_step, note_failure, note_success, sync,
+    Exchanger, HubPolicy, Lock, Progress, SourceReport, SyncOptions, answer_step, note_failure, note_success,
+    sync,
 };
 use crate::config::Config;
 use crate::serve::{
@@ -47,6 +48,9 @@ pub struct ServeArguments {
     /// Let the trusted proxies name the member who asks, in this header
     #[arg(long, value_name = "NAME")]
     user_header: Option<String>,
+    /// Let members push exact copies of their files, or copies in which secrets are replaced before they are sent [default: exact]
+    #[arg(long, value_name = "POLICY", value_parser = ["exact", "masked"])]
+    policy: Option<String>,
     /// Serve the archive as it is, without refreshing it
     #[arg(long)]
     pub no_sync: bool,
@@ -91,7 +95,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
         refresh: (!options.no_sync).then(|| refresh(context.config.clone(), first)),
         disk: sources::on_disk(&context.config),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
-        exchange: Some(exchange(context.config.clone())),
+        exchange: Some(exchange(context.config.clone(), policy(options, config)?)),
         log: logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
@@ -122,6 +126,13 @@ fn tls_files(options: &ServeArguments, config: &Config) -> Result<Option<TlsFile
     }
 }
 
+fn policy(options: &ServeArguments, config: &Config) -> Result<HubPolicy> {
+    let name = options.policy.as_deref().or(config.hub_policy()).unwrap_or(HubPolicy::Exact.name());
+    HubPolicy::from_name(name).ok_or_else(|| {
+        Error::new(format!("no policy of a hub: {name:?}")).hint("set server.policy to exact or masked")
+    })
+}
+
 /// Where a server with the settings of this machine answers.
 pub fn configured_url(config: &Config) -> String {
     let is_encrypted = config.tls().0.is_some();
@@ -132,10 +143,10 @@ pub fn configured_url(config: &Config) -> String {
 }
 
 /// Answers archives that push and pull.
-fn exchange(config: Arc<Config>) -> Exchange {
+fn exchange(config: Arc<Config>, policy: HubPolicy) -> Exchange {
     Arc::new(move |call| {
         let settings = Declared(&config);
-        let caller = Exchanger { member: call.member, scope: call.scope };
+        let caller = Exchanger { member: call.member, scope: call.scope, policy };
         let answered = answer_step(call.step, caller, call.body, &settings.environment());
         answered.map_err(|refused| refused.into_status())
     })

@@ -2,8 +2,10 @@
 
 mod choice;
 mod client;
+mod environments;
 mod hub;
 mod import;
+mod masked;
 mod merge;
 mod pull;
 mod push;
@@ -12,7 +14,7 @@ mod wire;
 
 pub use choice::PushChoice;
 pub use client::{Hub, HubAddress};
-pub use hub::{Exchanger, answer_step};
+pub use hub::{Exchanger, HubPolicy, answer_step};
 pub use import::{ImportedArchive, archive_at, import_archive};
 pub use pull::{PullReport, pull};
 pub use push::{FirstPush, PushOptions, PushReport, push};

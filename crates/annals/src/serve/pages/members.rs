@@ -41,6 +41,7 @@ struct MemberLine {
     machines: String,
     sessions: String,
     size: String,
+    masked: Option<String>,
     cost: String,
     push: Option<(String, String)>,
     used: Option<(String, String)>,
@@ -116,7 +117,7 @@ fn viewer(viewer: &ViewerView) -> (String, String) {
 }
 
 fn name_of(name: Option<&Shown>) -> String {
-    name.map_or_else(|| "owner of this machine".to_owned(), ToString::to_string)
+    name.map_or_else(|| "owner of the hub".to_owned(), ToString::to_string)
 }
 
 /// For machines, and as shown without a script.
@@ -132,6 +133,7 @@ fn member(member: &MemberView) -> MemberLine {
         machines: format::number(member.machines),
         sessions: format::number(member.sessions),
         size: format::size(u64::try_from(member.bytes).unwrap_or(0)),
+        masked: (member.masked_homes > 0).then(|| format::counted(member.masked_homes, "masked home")),
         cost: member.cost_usd.map_or_else(|| "–".to_owned(), format::money),
         push: member.last_push_at.as_deref().map(time),
         used: member.last_used_at.as_deref().map(time),

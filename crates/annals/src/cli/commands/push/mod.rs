@@ -246,6 +246,7 @@ fn print_push(context: &mut Context, options: &PushArguments, report: &PushRepor
             "arrangements": report.arrangements,
             "forgotten_files": report.forgotten_files,
             "damaged_files": report.left_out.len(),
+            "unmasked_files": report.unmasked.len(),
             "requests": report.requests,
             "sent_bytes": report.sent_bytes,
         }));
@@ -278,6 +279,12 @@ fn print_push(context: &mut Context, options: &PushArguments, report: &PushRepor
         let files = counted(report.forgotten_files, "file");
         context.output.note(format!("{files} not taken: they were forgotten on the hub"));
     }
+    for path in report.unmasked.iter().take(10) {
+        context.output.note(format!(
+            "warning: {}: no text in which secrets can be replaced, not sent",
+            door.show(path)
+        ));
+    }
     for path in report.left_out.iter().take(10) {
         context.output.note(format!("warning: {}: damaged here, not sent", door.show(path)));
     }
@@ -294,6 +301,7 @@ fn print_pull(context: &mut Context, report: &PullReport) -> Result<()> {
         return context.output.json(&json!({
             "url": door.show(&report.url),
             "member": report.member,
+            "policy": report.policy,
             "homes": report.homes,
             "new_files": received.new_files,
             "changed_files": received.changed_files,
@@ -315,6 +323,9 @@ fn print_pull(context: &mut Context, report: &PullReport) -> Result<()> {
         ),
     };
     context.output.line(line)?;
+    if report.policy == "masked" && !context.quiet {
+        context.output.note("The hub has copies in which secrets are replaced.");
+    }
     if received.forgotten_files > 0 && !context.quiet {
         let files = counted(received.forgotten_files, "file");
         context.output.note(format!("{files} not fetched: they were forgotten here"));
