@@ -91,6 +91,9 @@ fn a_list_shows_roles_and_organisations_and_no_tokens() {
         "tokens",
         "added_at",
         "last_used_at",
+        "token_expires_at",
+        "cost_usd",
+        "masked_homes",
     ];
     let fields: Vec<&String> = ada.as_object().unwrap().keys().collect();
     assert_eq!(fields, known);

@@ -122,6 +122,19 @@ fn every_declared_key_is_accepted_and_listed() {
         "browser.headless",
         "retention.rules",
         "retention.automatic",
+        "server.hosts",
+        "server.tls_cert",
+        "server.tls_key",
+        "server.trust_proxy",
+        "server.user_header",
+        "server.policy",
+        "push.url",
+        "push.token_file",
+        "push.ca",
+        "push.sources",
+        "push.exclude_sources",
+        "push.projects",
+        "push.exclude_projects",
     ];
     keys.extend(own.map(str::to_owned));
     let document = bench.json(&["config"]);

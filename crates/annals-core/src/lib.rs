@@ -53,7 +53,7 @@ pub use moment::{Calendar, Period, current_period, parse_moment, parse_period};
 pub use named_time::{NamedTime, find_time};
 pub use nearest::{nearest, nearest_few};
 pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
-pub use scope::{MemberRole, Scope};
+pub use scope::{AccessKind, MemberRole, Scope};
 pub use status::{LineStatus, SourceStatus};
 pub use stems::{irregular_forms, stem_of, stem_start};
 pub use stream::{Coverage, Family, Field, Rows, Semantics, Stream};

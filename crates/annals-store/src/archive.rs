@@ -50,6 +50,9 @@ impl<'s> Archive<'s> {
     /// * `{visible}`: the row of `instance` is visible;
     /// * `{visible_instance}`, `{visible_session}`, `{visible_file}`: the home, session or file whose id is the first
     ///   parameter is visible;
+    /// * `{visible_holder}`, `{visible_member}`: the entry of the access log is about a visible session, the member is one whose
+    ///   sessions are visible;
+    /// * `{visible_viewer}`: the member sees sessions in scope;
     /// * `{holder}`: whoever's arrangements are read;
     /// * `{twin:TABLE}`: the row of `TABLE`, whose `session` and `instance` are joined, is there again in the home of another
     ///   visible member, and counts there.
@@ -100,8 +103,31 @@ fn visible_to(scope: Scope, text: &str) -> String {
             text = text.replace(&name, &twin_condition(scope, table, homes.as_deref()));
         }
     }
+    let text = visible_members(scope, text);
     let text = text.replace("{holder}", &crate::arrangement::holder_of(scope).to_string());
     text.replace("{visible}", homes.as_deref().unwrap_or("1 = 1"))
+}
+
+/// The conditions on entries of the access log, on members, and on those who see sessions in scope.
+fn visible_members(scope: Scope, text: String) -> String {
+    let (holder, member, viewer) = match scope {
+        Scope::Owner => ("1 = 1".to_owned(), "1 = 1".to_owned(), "member.role = 'owner'".to_owned()),
+        Scope::Organisation(id) => (
+            format!("access.holder in (select id from member where organisation = {id})"),
+            format!("member.organisation = {id}"),
+            format!("(member.role = 'owner' or member.role = 'admin' and member.organisation = {id})"),
+        ),
+        Scope::Member(id) => (
+            format!("access.holder = {id}"),
+            format!("member.id = {id}"),
+            format!(
+                "member.id <> {id} and (member.role = 'owner' or member.role = 'admin'
+                  and member.organisation = (select organisation from member where id = {id}))"
+            ),
+        ),
+    };
+    let text = text.replace("{visible_holder}", &holder).replace("{visible_member}", &member);
+    text.replace("{visible_viewer}", &viewer)
 }
 
 /// Of the originals that several members have of one row, the first counts, whatever order they were synced in.
@@ -173,6 +199,8 @@ mod tests {
         insert into node_name values (7, 'n');
         insert into removed values (1, 1, 1, 1, 'one', 6, 0);
         insert into typed_prompt values (1, 2, 1, 1, 'one', null, 0, 0, 0, '', 1, 1);
+        insert into access values (1, 0, 1, 'somewhere', 'one', 0, 0, 0, 0);
+        insert into member values (3, 1, 'chief', 'admin', 0, null);
         insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null, 1);";
 
     /// Every read that starts from the id of a row, and whether it returns anything.
@@ -338,6 +366,9 @@ mod tests {
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),
             ("kept_copy", archive.kept_copy(FileId(1))?.is_some()),
             ("newest_content", archive.newest_content(InstanceId(1), "a")?.is_some()),
+            ("accesses", !archive.accesses(None, None, 9)?.is_empty()),
+            ("members", archive.members(Time::from_micros(0))?.iter().any(|member| member.name == "pat")),
+            ("viewers", archive.viewers()?.iter().any(|viewer| viewer.name == "chief")),
             ("span", archive.contents().span(FileId(1), Span { offset: 0, length: 4 }).is_ok()),
             ("load", loaded.span(FileId(1), Span { offset: 0, length: 4 }).is_ok()),
         ])

@@ -25,6 +25,8 @@ pub struct BrowserRow {
 pub struct BrowserHolder {
     pub member: Option<MemberId>,
     pub scope: Scope,
+    /// When the token expires that all of it came from.
+    pub ends_at: Option<Time>,
 }
 
 /// A valid session.
@@ -42,6 +44,8 @@ pub struct NewBrowser<'a> {
     pub port: u16,
     pub agent: &'a str,
     pub expires_at: Time,
+    /// When it ends, however much it is used.
+    pub ends_at: Option<Time>,
 }
 
 impl Store {
@@ -88,17 +92,18 @@ impl Store {
             self.connection.prepare_cached(sql!("delete from browser where expires_at <= $1"))?;
         statement.execute(params![now.micros()])?;
         let mut statement = self.connection.prepare_cached(sql!(
-            "insert into browser (hash, member, port, agent, started_at, last_used, expires_at)
-             values ($1, $2, $3, $4, $5, $5, $6)"
+            "insert into browser (hash, member, port, agent, started_at, last_used, expires_at, ends_at)
+             values ($1, $2, $3, $4, $5, $5, $6, $7)"
         ))?;
-        let NewBrowser { hash, member, port, agent, expires_at } = *browser;
+        let NewBrowser { hash, member, port, agent, expires_at, ends_at } = *browser;
         statement.execute(params![
             hash.as_slice(),
             member,
             port,
             agent,
             now.micros(),
-            expires_at.micros()
+            ends_at.map_or(expires_at.micros(), |ends_at| ends_at.micros().min(expires_at.micros())),
+            ends_at.map(Time::micros)
         ])?;
         Ok(())
     }
@@ -118,9 +123,9 @@ impl Store {
     }
 
     pub fn renew_browser(&self, id: i64, now: Time, expires_at: Time) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("update browser set last_used = $2, expires_at = $3 where id = $1"))?;
+        let mut statement = self.connection.prepare_cached(sql!(
+            "update browser set last_used = $2, expires_at = min($3, coalesce(ends_at, $3)) where id = $1"
+        ))?;
         statement.execute(params![id, now.micros(), expires_at.micros()])?;
         Ok(())
     }
@@ -175,8 +180,10 @@ impl Store {
 
     fn browser_holder(&self, member: Option<MemberId>) -> Result<Option<BrowserHolder>> {
         match member {
-            None => Ok(Some(BrowserHolder { member, scope: Scope::Owner })),
-            Some(id) => Ok(self.scope_of_member(id)?.map(|scope| BrowserHolder { member, scope })),
+            None => Ok(Some(BrowserHolder { member, scope: Scope::Owner, ends_at: None })),
+            Some(id) => {
+                Ok(self.scope_of_member(id)?.map(|scope| BrowserHolder { member, scope, ends_at: None }))
+            }
         }
     }
 }

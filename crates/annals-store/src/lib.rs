@@ -1,5 +1,6 @@
 //! The only SQL: one SQLite file with the bytes, and the rows that point into them.
 
+mod accesses;
 mod archive;
 mod arrangement;
 mod blobs;
@@ -20,6 +21,7 @@ mod read;
 mod salvage;
 mod write;
 
+pub use accesses::{AccessRow, ViewerRow};
 pub use archive::Archive;
 pub use arrangement::ArrangementRow;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
@@ -44,7 +46,7 @@ pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 pub use index::fuzz::fuzz_index;
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlaceWork, PlacedCalls, TouchedFile, WorkFilter};
 pub use index::search::{Matches, PassageHit, TermGroup, TermQuery};
-pub use members::{MemberRow, NewMember};
+pub use members::{MemberRow, NewMember, NewToken};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::calls::{CallOrder, CallPart, ListedCall};
 pub use read::export::{CallTouch, MessageCount, TimedRows};
@@ -143,6 +145,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0038_arrangement.sql")),
     Migration::Sql(include_str!("migrations/0050_exchange.sql")),
     Migration::Sql(include_str!("migrations/0051_reported_costs.sql")),
+    Migration::Sql(include_str!("migrations/0052_access.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

@@ -1,9 +1,9 @@
 //! Organisations, members and the hashes of their tokens.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Result;
-use crate::{Store, sql};
+use crate::{BrowserHolder, Store, sql};
 use annals_core::{InstanceId, MemberId, MemberRole, OrganisationId, Scope, Time};
 
 #[derive(Debug, Clone)]
@@ -14,14 +14,17 @@ pub struct MemberRow {
     pub role: MemberRole,
     pub added_at: Time,
     pub removed_at: Option<Time>,
-    /// Valid tokens.
+    /// Valid tokens, and when the first of them expires.
     pub tokens: i64,
+    pub token_expires_at: Option<Time>,
     pub last_used: Option<Time>,
     /// Homes that belong to the member.
     pub homes: i64,
     /// Machines that pushed, and when the last of them sent something new.
     pub machines: i64,
     pub last_push: Option<Time>,
+    /// Homes that were sent without their secrets.
+    pub masked_homes: i64,
     pub sessions: i64,
     /// Of the newest version of every file.
     pub bytes: i64,
@@ -41,12 +44,20 @@ pub struct TokenHolder {
     pub member: MemberId,
     pub scope: Scope,
     pub last_used: Option<Time>,
+    pub expires_at: Option<Time>,
+}
+
+/// A token as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct NewToken<'a> {
+    pub hash: &'a [u8; 32],
+    pub expires_at: Option<Time>,
 }
 
 /// Only the owner of this machine manages members. Never called on behalf of a member.
 impl Store {
     /// Adds a member with a first token, or restores one that was removed.
-    pub fn add_member(&mut self, member: &NewMember<'_>, hash: &[u8; 32], now: Time) -> Result<()> {
+    pub fn add_member(&mut self, member: &NewMember<'_>, token: &NewToken<'_>, now: Time) -> Result<()> {
         let NewMember { name, organisation, role } = *member;
         let known = self.member(name)?;
         if known.as_ref().is_some_and(|member| member.removed_at.is_none()) {
@@ -73,16 +84,9 @@ impl Store {
             params![organisation, name, role.name(), now.micros()],
             |row| row.get(0),
         )?;
-        transaction.execute(ADD_TOKEN, params![member, hash.as_slice(), now.micros()])?;
+        add_token(&transaction, member, token, now)?;
         transaction.commit()?;
         Ok(())
-    }
-
-    pub fn members(&self) -> Result<Vec<MemberRow>> {
-        let text = format!("{MEMBERS} order by organisation.name, member.name");
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let rows = statement.query_map([], member_row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Whether anyone but the owner has access.
@@ -103,13 +107,38 @@ impl Store {
         Ok(())
     }
 
-    pub fn add_token(&self, name: &str, hash: &[u8; 32], now: Time) -> Result<()> {
+    pub fn add_token(&self, name: &str, token: &NewToken<'_>, now: Time) -> Result<()> {
         let member = self.member_named(name)?;
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("insert into token (member, hash, made_at) values ($1, $2, $3)"))?;
-        statement.execute(params![member.id, hash.as_slice(), now.micros()])?;
-        Ok(())
+        add_token(&self.connection, member.id, token, now)
+    }
+
+    /// Replaces all tokens of a member by one; the others expire at a time of their own, or then. Browsers end with them.
+    /// Returns how many there were.
+    pub fn rotate_tokens(
+        &mut self,
+        name: &str,
+        token: &NewToken<'_>,
+        others_end: Time,
+        now: Time,
+    ) -> Result<usize> {
+        let member = self.member_named(name)?;
+        let transaction = self.connection.transaction()?;
+        let end = others_end.micros();
+        let ended = transaction.execute(
+            sql!(
+                "update token set expires_at = min(coalesce(expires_at, $2), $2)
+                  where member = $1 and revoked_at is null and (expires_at is null or expires_at > $3)"
+            ),
+            params![member.id, end, now.micros()],
+        )?;
+        transaction.execute(
+            sql!("update browser set ends_at = min(coalesce(ends_at, $2), $2), expires_at = min(expires_at, $2)
+                  where member = $1"),
+            params![member.id, end],
+        )?;
+        add_token(&transaction, member.id, token, now)?;
+        transaction.commit()?;
+        Ok(ended)
     }
 
     /// Revokes all tokens of a member. Returns how many.
@@ -119,15 +148,28 @@ impl Store {
     }
 
     /// Finds the member of a token, which gives a request its scope.
-    pub fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<TokenHolder>> {
+    pub fn token_holder(&self, hash: &[u8; 32], now: Time) -> Result<Option<TokenHolder>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select token.id, member.role, member.id, member.organisation, token.last_used
+            "select token.id, member.role, member.id, member.organisation, token.last_used, token.expires_at
              from token join member on member.id = token.member
-             where token.hash = $1 and token.revoked_at is null and member.removed_at is null"
+             where token.hash = $1 and token.revoked_at is null and member.removed_at is null
+             and (token.expires_at is null or token.expires_at > $2)"
         ))?;
-        let holder = statement.query_row(params![hash.as_slice()], |row| {
+        let holder = statement.query_row(params![hash.as_slice(), now.micros()], |row| {
             let (member, scope) = (row.get(2)?, scope(row, 1)?);
-            Ok(TokenHolder { token: row.get(0)?, member, scope, last_used: crate::read::time(row, 4)? })
+            let (last_used, expires_at) = (crate::read::time(row, 4)?, crate::read::time(row, 5)?);
+            Ok(TokenHolder { token: row.get(0)?, member, scope, last_used, expires_at })
+        });
+        Ok(holder.optional()?)
+    }
+
+    /// The member of a name, as another program that knows people hands it over.
+    pub fn holder_named(&self, name: &str) -> Result<Option<BrowserHolder>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select role, id, organisation from member where name = $1 and removed_at is null"
+        ))?;
+        let holder = statement.query_row(params![name], |row| {
+            Ok(BrowserHolder { member: row.get(1)?, scope: scope(row, 0)?, ends_at: None })
         });
         Ok(holder.optional()?)
     }
@@ -186,9 +228,9 @@ impl Store {
     }
 
     fn member(&self, name: &str) -> Result<Option<MemberRow>> {
-        let text = format!("{MEMBERS} where member.name = ?1");
+        let text = format!("{MEMBERS} where member.name = ?2");
         let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_row(params![name], member_row).optional()?)
+        Ok(statement.query_row(params![0, name], member_row).optional()?)
     }
 
     fn member_named(&self, name: &str) -> Result<MemberRow> {
@@ -210,11 +252,21 @@ fn scope(row: &Row<'_>, first: usize) -> rusqlite::Result<Scope> {
     })
 }
 
-const ADD_TOKEN: &str = sql!("insert into token (member, hash, made_at) values ($1, $2, $3)");
+fn add_token(connection: &Connection, member: MemberId, token: &NewToken<'_>, now: Time) -> Result<()> {
+    let mut statement = connection.prepare_cached(sql!(
+        "insert into token (member, hash, made_at, expires_at) values ($1, $2, $3, $4)"
+    ))?;
+    let expires_at = token.expires_at.map(Time::micros);
+    statement.execute(params![member, token.hash.as_slice(), now.micros(), expires_at])?;
+    Ok(())
+}
 
-const MEMBERS: &str = "select member.id, member.name, organisation.name, member.role, member.added_at,
+/// The first parameter is the time now.
+pub(crate) const MEMBERS: &str =
+    "select member.id, member.name, organisation.name, member.role, member.added_at,
     member.removed_at,
-    (select count(*) from token where token.member = member.id and token.revoked_at is null),
+    (select count(*) from token where token.member = member.id and token.revoked_at is null
+     and (token.expires_at is null or token.expires_at > ?1)),
     (select max(token.last_used) from token where token.member = member.id),
     (select count(*) from instance where instance.member = member.id),
     (select count(distinct machine) from received_home where received_home.holder = member.id),
@@ -222,10 +274,13 @@ const MEMBERS: &str = "select member.id, member.name, organisation.name, member.
     (select count(*) from session join instance on instance.id = session.instance
      where instance.member = member.id and coalesce(parent_kind, '') not in ('sub_agent', 'review')),
     (select coalesce(sum(file.size), 0) from file join instance on instance.id = file.instance
-     where instance.member = member.id)
+     where instance.member = member.id),
+    (select min(token.expires_at) from token where token.member = member.id and token.revoked_at is null
+     and token.expires_at > ?1),
+    (select count(*) from received_home where received_home.holder = member.id and policy = 'masked')
     from member join organisation on organisation.id = member.organisation";
 
-fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
+pub(crate) fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
     let role = MemberRole::from_name(row.get_ref(3)?.as_str().unwrap_or_default());
     Ok(MemberRow {
         id: row.get(0)?,
@@ -241,5 +296,7 @@ fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
         last_push: crate::read::time(row, 10)?,
         sessions: row.get(11)?,
         bytes: row.get(12)?,
+        token_expires_at: crate::read::time(row, 13)?,
+        masked_homes: row.get(14)?,
     })
 }

@@ -1,5 +1,7 @@
 //! Many machines, one archive: archives are merged by the bytes they have, and rows are read where they arrive.
 
+mod background;
+mod masked;
 mod merge;
 mod push;
 

@@ -358,7 +358,8 @@ fn other_machines_have_access_only_once_there_are_members() {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("members add"), "{}", ran.stderr);
     bench.json(&["members", "add", "ada"]);
-    let server = Server::of(bench.command(&["serve", "--listen", "0.0.0.0:0", "--json"]));
+    let proxy = ["serve", "--listen", "0.0.0.0:0", "--trust-proxy", "10.1.2.3", "--json"];
+    let server = Server::of(bench.command(&proxy));
     let host = server.with_host("127.0.0.1");
     assert_eq!(server.get_with("/healthz", &[("Host", &host)]).status, 200);
     drop(server);

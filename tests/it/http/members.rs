@@ -14,7 +14,7 @@ use annals_testkit::server::{Server, escaped};
 
 /// Two organisations: ada and mary in one, charles in the other, each with separate homes.
 pub struct Company {
-    bench: Bench,
+    pub bench: Bench,
     pub server: Server,
     tokens: Vec<(&'static str, String)>,
 }

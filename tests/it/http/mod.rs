@@ -1,12 +1,14 @@
 //! How the server behaves: responses are current, pages complete, the log has no content, and it stops and idles.
 
 mod access;
+mod access_log;
 mod browsers;
 mod failures;
 mod files;
 mod first;
 mod hidden;
 mod insights;
+mod isolation;
 mod lineage;
 pub mod members;
 mod pages;
@@ -14,6 +16,8 @@ mod secrets;
 mod selected;
 mod shapes;
 mod shared;
+mod tls;
+mod tokens;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

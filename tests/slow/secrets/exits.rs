@@ -141,6 +141,10 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             ]
         }
         // There is no hub: errors are all they print.
+        "access" => vec![
+            split("access"),
+            split("access http://ada:hunter22-is-secret@127.0.0.1:1 --token-file /etc/hostname"),
+        ],
         "push" | "pull" => {
             let url = "http://ada:hunter22-is-secret@127.0.0.1:1";
             let token = "--token-file /etc/hostname";

@@ -3,6 +3,7 @@
 mod exits;
 mod groups;
 mod http;
+mod masked;
 mod pages;
 
 use annals_testkit::Bench;

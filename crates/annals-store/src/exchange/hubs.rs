@@ -27,6 +27,12 @@ pub struct HubState {
 }
 
 impl Store {
+    /// Homes that another archive sent without their secrets.
+    pub fn masked_homes(&self) -> Result<i64> {
+        let text = "select count(*) from received_home where policy = 'masked'";
+        Ok(self.connection.query_row(text, [], |row| row.get(0))?)
+    }
+
     pub fn hub(&self, archive: &[u8]) -> Result<Option<HubState>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select url, policy, confirmed_at, pushed_at, pushed_commit, choice, pulled_commit from hub

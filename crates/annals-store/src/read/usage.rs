@@ -21,6 +21,7 @@ pub enum UsageBy {
     Project,
     Session,
     Source,
+    Member,
 }
 
 impl UsageBy {
@@ -36,7 +37,7 @@ impl UsageBy {
 /// Responses of one group, day, model and class of prompt length.
 #[derive(Debug, Clone)]
 pub struct UsageSum {
-    /// A session, model, project or source; `None` for days and if unknown.
+    /// A session, model, project, source or member; `None` for days and if unknown.
     pub group: Option<Raw>,
     pub source: String,
     /// In UTC: prices change at its midnight.
@@ -177,6 +178,7 @@ impl Archive<'_> {
             UsageBy::Project => "session.cwd",
             UsageBy::Session => "session.key",
             UsageBy::Source => "instance.source",
+            UsageBy::Member => "(select name from member where member.id = instance.member)",
         };
         if filter.needs_responses(by) {
             return self.sum_responses(group, filter);

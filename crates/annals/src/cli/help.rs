@@ -15,8 +15,8 @@ const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Admin",
         &[
-            "sync", "watch", "service", "import", "connect", "serve", "push", "pull", "members", "config",
-            "rebuild",
+            "sync", "watch", "service", "import", "connect", "serve", "push", "pull", "members", "access",
+            "config", "rebuild",
         ],
     ),
     ("Terminal", &["statusline", "completions", "man", "help", "version"]),
@@ -88,7 +88,8 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "annals pull https://10.0.0.7:4848 --token-file token --ca ca.pem",
         ],
     ),
-    ("members", ["annals members add ada", "annals members token ada --revoke"]),
+    ("members", ["annals members add ada", "annals members token ada --rotate --expires 90d"]),
+    ("access", ["annals access --member ada", "annals access https://hub.example.org --token-file token"]),
     ("config", ["annals config", "annals config path"]),
     ("rebuild", ["annals rebuild", "annals rebuild --json"]),
     ("day", ["annals day", "annals day yesterday"]),

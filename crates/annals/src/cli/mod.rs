@@ -164,6 +164,8 @@ enum Verb {
     Pull(commands::push::PullArguments),
     /// Manage members and access tokens
     Members(commands::members::MembersArguments),
+    /// Show who sees the sessions of members, and who read them
+    Access(commands::access::AccessArguments),
     /// Check the archive, the sources and the disk
     Doctor(commands::doctor::DoctorArguments),
     /// List settings, their values and where each comes from
@@ -227,6 +229,7 @@ impl Verb {
             | Verb::Push(_)
             | Verb::Pull(_)
             | Verb::Members(_)
+            | Verb::Access(_)
             | Verb::Doctor(_)
             | Verb::Restore(_)
             | Verb::Forget(_)
@@ -409,6 +412,7 @@ pub fn run() -> ExitCode {
         Verb::Watch(options) => commands::watch::run(&mut context, &options),
         Verb::Service(options) => commands::service::run(&mut context, &options),
         Verb::Push(options) => commands::push::run_push(&mut context, &options),
+        Verb::Access(options) => commands::access::run(&mut context, &options),
         Verb::Pull(options) => commands::push::run_pull(&mut context, &options),
         Verb::Members(options) => commands::members::run(&mut context, &options),
         Verb::Doctor(options) => commands::doctor::run(&mut context, &options),

@@ -25,8 +25,8 @@ pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, InteractionReply, Notice, run_connector};
 pub use discover::unread_assistants;
 pub use exchange::{
-    Exchanger, FirstPush, HubAddress, ImportedArchive, PullReport, PushChoice, PushOptions, PushReport,
-    answer_step, archive_at, import_archive, pull, push,
+    Exchanger, FirstPush, Hub, HubAddress, HubPolicy, ImportedArchive, PullReport, PushChoice, PushOptions,
+    PushReport, answer_step, archive_at, import_archive, pull, push,
 };
 pub use failures::{note_failure, note_success};
 pub use forget::account::Account;

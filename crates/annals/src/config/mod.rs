@@ -1,6 +1,7 @@
 //! All settings: flag, then environment, then config.toml, then default. The only reader of the environment.
 
 mod file;
+mod own;
 mod value;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use annals_core::{Error, Result, Time, ValueKind, Variable};
 
 use file::FileEntry;
+use own::*;
 pub use value::SettingValue;
 
 /// The clock of the whole program.
@@ -27,116 +29,6 @@ fn clock_shift() -> i64 {
 fn clock_shift() -> i64 {
     0
 }
-
-/// Settings that belong to no source. Sources declare theirs in their manifests.
-const OWN: [&Variable; 13] = [
-    &HOME,
-    &LISTEN,
-    &PROJECTS,
-    &LOG,
-    &MACHINE,
-    &PAGER,
-    &EDITOR,
-    &BUDGET,
-    &BROWSER,
-    &BROWSER_ARGUMENTS,
-    &BROWSER_HEADLESS,
-    &RETENTION_RULES,
-    &RETENTION_AUTOMATIC,
-];
-
-static HOME: Variable = Variable {
-    name: "ANNALS_HOME",
-    config_key: "home",
-    what: "folder of the archive",
-    default: "",
-    kind: ValueKind::Text,
-};
-static LISTEN: Variable = Variable {
-    name: "ANNALS_LISTEN",
-    config_key: "listen",
-    what: "address and port of the server",
-    default: "127.0.0.1:4848",
-    kind: ValueKind::Text,
-};
-static PROJECTS: Variable = Variable {
-    name: "ANNALS_PROJECTS",
-    config_key: "projects",
-    what: "also archive instructions, skills and rules of the repositories that sessions ran in",
-    default: "yes",
-    kind: ValueKind::Boolean,
-};
-static LOG: Variable = Variable {
-    name: "ANNALS_LOG",
-    config_key: "log",
-    what: "events on stderr: a level, or levels by module (warn,annals::serve=debug)",
-    default: "",
-    kind: ValueKind::Text,
-};
-static MACHINE: Variable = Variable {
-    name: "ANNALS_MACHINE",
-    config_key: "machine",
-    what: "name of this machine, for the homes on it",
-    default: "",
-    kind: ValueKind::Text,
-};
-static PAGER: Variable = Variable {
-    name: "ANNALS_PAGER",
-    config_key: "pager",
-    what: "program that long answers open in on a terminal; cat for none",
-    default: "",
-    kind: ValueKind::Text,
-};
-static EDITOR: Variable = Variable {
-    name: "ANNALS_EDITOR",
-    config_key: "editor",
-    what: "address that opens a file from a page in your editor, with {path} and {line}; none for no links",
-    default: "vscode://file{path}:{line}",
-    kind: ValueKind::Text,
-};
-static BUDGET: Variable = Variable {
-    name: "ANNALS_BUDGET",
-    config_key: "budget",
-    what: "US dollars that a month may cost: a line in the charts of cost",
-    default: "",
-    kind: ValueKind::Text,
-};
-static BROWSER: Variable = Variable {
-    name: "ANNALS_BROWSER",
-    config_key: "browser.program",
-    what: "browser for live collection: Chromium or Chrome",
-    default: "",
-    kind: ValueKind::Text,
-};
-static BROWSER_ARGUMENTS: Variable = Variable {
-    name: "ANNALS_BROWSER_ARGUMENTS",
-    config_key: "browser.arguments",
-    what: "extra arguments for the browser, one per line",
-    default: "",
-    kind: ValueKind::Lines,
-};
-static BROWSER_HEADLESS: Variable = Variable {
-    name: "ANNALS_BROWSER_HEADLESS",
-    config_key: "browser.headless",
-    what: "show no browser window",
-    default: "no",
-    kind: ValueKind::Boolean,
-};
-
-static RETENTION_RULES: Variable = Variable {
-    name: "ANNALS_RETENTION_RULES",
-    config_key: "retention.rules",
-    what: "what `annals retain` forgets, one rule per line",
-    default: "",
-    kind: ValueKind::Lines,
-};
-static RETENTION_AUTOMATIC: Variable = Variable {
-    name: "ANNALS_RETENTION_AUTOMATIC",
-    config_key: "retention.automatic",
-    what: "apply the retention rules after each `annals sync`",
-    default: "no",
-    kind: ValueKind::Boolean,
-};
 
 /// Names another config.toml.
 const FILE_VARIABLE: &str = "ANNALS_CONFIG";
@@ -273,6 +165,47 @@ impl Config {
     /// Where the server listens.
     pub fn listen(&self) -> &str {
         self.text(LISTEN.name).unwrap_or(LISTEN.default)
+    }
+
+    /// Host names of the server, besides the loopback names.
+    pub fn server_hosts(&self) -> &[String] {
+        self.list(SERVER_HOSTS.name)
+    }
+
+    /// The files with the certificate chain and the private key of the server.
+    pub fn tls(&self) -> (Option<&str>, Option<&str>) {
+        (self.text(TLS_CERTIFICATE.name), self.text(TLS_KEY.name))
+    }
+
+    /// Reverse proxies in front of the server.
+    pub fn trusted_proxies(&self) -> &[String] {
+        self.list(TRUSTED_PROXIES.name)
+    }
+
+    /// The header in which they name the member.
+    pub fn user_header(&self) -> Option<&str> {
+        self.text(USER_HEADER.name)
+    }
+
+    /// What members of this hub send.
+    pub fn hub_policy(&self) -> Option<&str> {
+        self.text(HUB_POLICY.name)
+    }
+
+    /// The hub that new sessions are sent to in the background.
+    pub fn push_url(&self) -> Option<&str> {
+        self.text(PUSH_URL.name)
+    }
+
+    /// The files with the token for the hub and with its certificate authority.
+    pub fn push_files(&self) -> (Option<&str>, Option<&str>) {
+        (self.text(PUSH_TOKEN_FILE.name), self.text(PUSH_CA.name))
+    }
+
+    /// What is sent to the hub: sources, excluded sources, directories of projects, excluded ones.
+    pub fn push_choice(&self) -> [&[String]; 4] {
+        [PUSH_SOURCES.name, PUSH_EXCLUDED_SOURCES.name, PUSH_PROJECTS.name, PUSH_EXCLUDED_PROJECTS.name]
+            .map(|name| self.list(name))
     }
 
     /// Whether `sync` also reads the repositories that sessions ran in.

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
 use super::browsers::{Key, cookie, enter};
+use super::network::NamedUser;
 use super::{App, pages};
 use crate::view::stored_local_token;
 use annals_core::{MemberId, Scope, Time};
@@ -72,6 +73,7 @@ enum Admitted {
 }
 
 async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusal> {
+    let user = app.network.admit(request)?;
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !app.is_allowed_host(host) {
@@ -96,21 +98,31 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     if let Some(once) = query.strip_prefix("once=") {
         return Ok(Admitted::With(Key::Link(once.to_owned())));
     }
-    let (holder, renewed) = match (bearer(headers), cookie(headers, app.port())) {
-        (Some(token), _) => {
+    // Browsers send cookies by themselves, and proxies know them by something like that.
+    let sent_by_browser =
+        bearer(headers).is_none() && (user.is_some() || cookie(headers, app.port()).is_some());
+    if sent_by_browser && !request.method().is_safe() && !is_from_own_page(headers) {
+        return Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "a browser makes changes only from a page of this server",
+        )
+        .hint("programs send `Authorization: Bearer TOKEN`"));
+    }
+    let (holder, renewed) = match (bearer(headers), user, cookie(headers, app.port())) {
+        (Some(token), _, _) => {
             let holder = app.holder_of(&token).await.ok_or_else(|| {
                 unauthorized("invalid token").hint("`annals serve` prints the token with --json")
             })?;
             (holder, None)
         }
-        (None, Some(cookie)) => {
-            if !request.method().is_safe() && !is_from_own_page(headers) {
-                return Err(Refusal::new(
-                    StatusCode::FORBIDDEN,
-                    "a browser makes changes only from a page of this server",
-                )
-                .hint("programs send `Authorization: Bearer TOKEN`"));
-            }
+        (None, Some(user), _) => {
+            let holder = app.member_named(user).await.ok_or_else(|| {
+                Refusal::new(StatusCode::FORBIDDEN, "the proxy names a user who is no member")
+                    .hint("the owner of the hub adds members with `annals members add NAME`")
+            })?;
+            (holder, None)
+        }
+        (None, None, Some(cookie)) => {
             let known = app.browser_of(&cookie, headers).await;
             let (holder, renewed) = known.ok_or_else(|| {
                 unauthorized("this browser is logged out")
@@ -118,7 +130,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
             })?;
             (holder, renewed)
         }
-        (None, None) => return Err(no_token()),
+        (None, None, None) => return Err(no_token()),
     };
     request.extensions_mut().insert(Caller { scope: holder.scope, member: holder.member });
     Ok(Admitted::In(renewed))
@@ -142,20 +154,38 @@ impl App {
             // An archive that cannot be written may have none.
             let own = stored_local_token(&store).map(|own| own.or_else(|| app.passing_token.clone()));
             let own = own.map(|own| own.map(|own| app.token_key.hash(&own)));
-            let holder = store.token_holder(&hash);
+            let now = (app.now)();
+            let holder = store.token_holder(&hash, now);
             app.reading.give_back(store);
             if own.ok()? == Some(hash) {
-                return Some(BrowserHolder { member: None, scope: Scope::Owner });
+                return Some(BrowserHolder { member: None, scope: Scope::Owner, ends_at: None });
             }
             let holder = holder.ok()??;
-            let now = (app.now)();
             let last = holder.last_used.map_or(i64::MIN, Time::micros);
             if now.micros().saturating_sub(last) > LAST_USE {
                 let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
                 // The response does not depend on it.
                 drop(writer.record_token_use(holder.token, now));
             }
-            Some(BrowserHolder { member: Some(holder.member), scope: holder.scope })
+            Some(BrowserHolder {
+                member: Some(holder.member),
+                scope: holder.scope,
+                ends_at: holder.expires_at,
+            })
+        });
+        holder.await.ok().flatten()
+    }
+}
+
+impl App {
+    /// The member that a trusted proxy names.
+    async fn member_named(self: &Arc<Self>, user: NamedUser) -> Option<BrowserHolder> {
+        let app = self.clone();
+        let holder = tokio::task::spawn_blocking(move || {
+            let store = app.reading.reader().ok()?;
+            let holder = store.holder_named(&user.0);
+            app.reading.give_back(store);
+            holder.ok()?
         });
         holder.await.ok().flatten()
     }

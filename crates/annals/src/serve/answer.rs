@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::access::Caller;
 use super::{App, Reading};
-use crate::view::{FileEdit, View};
+use crate::view::{Accesses, FileEdit, View};
 use annals_core::{Arrangement, Error, Result, Scope, visible_json};
 
 /// An error as in RFC 9457.
@@ -167,13 +167,13 @@ pub(super) async fn with_view<T: Send + 'static>(
     caller: Caller,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> std::result::Result<Option<T>, Refusal> {
-    Ok(read(&app.reading, caller.scope, question).await?)
+    Ok(read(&app.reading, caller, question).await?)
 }
 
 /// The same, for other protocols.
 pub(super) async fn read<T: Send + 'static>(
     reading: &Arc<Reading>,
-    scope: Scope,
+    caller: Caller,
     question: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     reading.freshness.refresh_on_request().await;
@@ -181,13 +181,17 @@ pub(super) async fn read<T: Send + 'static>(
     let shared = reading.clone();
     let _turn = reading.turns.acquire().await;
     let answer = tokio::task::spawn_blocking(move || -> Result<T> {
-        let is_owner = scope == Scope::Owner;
+        let is_owner = caller.scope == Scope::Owner;
         let disk = if is_owner { shared.freshness.disk() } else { Vec::new() };
         let store = shared.reader()?;
-        let view = shared.view(&store, scope, &disk);
+        let accesses = Accesses::default();
+        let view = shared.view(&store, caller.scope, &disk);
+        // Members see only their own.
+        let view = if matches!(caller.scope, Scope::Member(_)) { view } else { view.noting(&accesses) };
         let found = view.at_once(|| question(&view));
+        let noted = shared.access_log.write(&shared.data_dir, &store, caller, accesses, (shared.now)());
         shared.give_back(store);
-        found
+        noted.and(found)
     });
     answer.await.unwrap_or_else(|failed| Err(Error::new(format!("the request handler panicked: {failed}"))))
 }

@@ -137,8 +137,14 @@ impl App {
         let (app, hash) = (self.clone(), self.token_key.hash(token));
         let started = tokio::task::spawn_blocking(move || {
             let (now, port, member) = ((app.now)(), app.port(), holder.member);
-            let browser =
-                NewBrowser { hash: &hash, member, port, agent: &agent, expires_at: after(now, LIFE) };
+            let browser = NewBrowser {
+                hash: &hash,
+                member,
+                port,
+                agent: &agent,
+                expires_at: after(now, LIFE),
+                ends_at: holder.ends_at,
+            };
             app.keep_browser(&browser, now)
         });
         started.await.is_ok_and(|started| started.is_ok())

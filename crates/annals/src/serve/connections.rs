@@ -9,13 +9,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::TlsAcceptor;
+
+use super::network::Peer;
+use super::tls::Tls;
 
 /// How long a client may take to send the head of a request, and may stay without one.
 const HEAD: Duration = Duration::from_secs(20);
@@ -29,7 +35,12 @@ const KEPT_FILES: u64 = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until `stopped`, then waits for those that are being answered.
-pub(super) async fn serve(listener: TcpListener, routes: Router, stopped: impl Future<Output = ()>) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    routes: Router,
+    stopped: impl Future<Output = ()>,
+) {
     let room = Arc::new(Room::new(file_limit()));
     let graceful = GracefulShutdown::new();
     let mut stopped = std::pin::pin!(stopped);
@@ -38,7 +49,7 @@ pub(super) async fn serve(listener: TcpListener, routes: Router, stopped: impl F
             accepted = listener.accept() => accepted,
             () = &mut stopped => break,
         };
-        let (stream, peer) = match accepted {
+        let (stream, from) = match accepted {
             Ok(accepted) => accepted,
             // Out of files, for instance: connections that end make room.
             Err(_) => {
@@ -47,22 +58,45 @@ pub(super) async fn serve(listener: TcpListener, routes: Router, stopped: impl F
             }
         };
         // Closed at once: whoever is connected already keeps being answered.
-        let Some(place) = room.enter(peer.ip()) else { continue };
+        let Some(place) = room.enter(from.ip()) else { continue };
         // Small answers wait for nothing.
         drop(stream.set_nodelay(true));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
-            .serve_connection(TokioIo::new(Impatient::new(stream)), TowerToHyperService::new(routes.clone()));
-        let watched = graceful.watch(connection);
-        tokio::spawn(async move {
-            // A client that goes away, or sends what is no request, is none of our business.
-            drop(watched.await);
-            drop(place);
-        });
+        let peer = Peer { address: from.ip(), is_encrypted: tls.is_some() };
+        let (stream, routes, watcher) = (Impatient::new(stream), routes.clone(), graceful.watcher());
+        match tls.as_ref().map(Tls::current) {
+            None => drop(tokio::spawn(answer(stream, routes, peer, watcher, place))),
+            Some(config) => drop(tokio::spawn(async move {
+                let shaken = tokio::time::timeout(HEAD, TlsAcceptor::from(config).accept(stream)).await;
+                // Whoever speaks no TLS here is not answered.
+                let Ok(Ok(stream)) = shaken else { return };
+                answer(stream, routes, peer, watcher, place).await;
+            })),
+        }
     }
     drop(listener);
     graceful.shutdown().await;
+}
+
+/// Answers the requests of one connection, each with whom it comes from.
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    routes: Router,
+    peer: Peer,
+    watcher: Watcher,
+    place: Place,
+) {
+    let routes = TowerToHyperService::new(routes);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        routes.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that goes away, or sends what is no request, is none of our business.
+    drop(watcher.watch(connection).await);
+    drop(place);
 }
 
 /// How many files this process may have open.

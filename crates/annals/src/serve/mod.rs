@@ -1,14 +1,17 @@
 //! The HTTP server: web pages and API over the archive, every request with a scope, on loopback by default.
 
 mod access;
+mod access_log;
 mod answer;
 mod api;
 mod browsers;
 mod connections;
 mod events;
 mod mcp;
+mod network;
 mod pages;
 mod refresh;
+mod tls;
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -28,12 +31,16 @@ pub use events::Work;
 pub use mcp::{AgentSetup, serve_agent};
 pub use pages::{IndexLine, SessionDocument, write_index, write_session};
 pub use refresh::{Refresh, RefreshOutcome, Refreshed, UnreadableFiles, WatchSetup, watch};
+pub use tls::TlsFiles;
 
 use crate::view::{DiskState, Door, Preferences, TokenKey, View, local_token, new_link_with, source_routes};
+use access_log::AccessLog;
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::{BrowserSession, NewBrowser, Store};
 use events::Events;
+use network::Network;
 use refresh::{Freshness, HomeWatch};
+use tls::Tls;
 
 /// Requests handled at the same time; further ones wait.
 const ANSWERERS: usize = 8;
@@ -50,6 +57,10 @@ pub struct Setup {
     pub listen: SocketAddr,
     /// Further allowed host names.
     pub hosts: Vec<String>,
+    pub tls: Option<TlsFiles>,
+    /// Addresses of reverse proxies, and the header in which they name a member.
+    pub proxies: Vec<String>,
+    pub user_header: Option<String>,
     pub refresh: Option<Refresh>,
     /// The homes as they are at the start.
     pub disk: Vec<DiskState>,
@@ -80,6 +91,7 @@ struct Reading {
     freshness: Arc<Freshness>,
     turns: Semaphore,
     preferences: Preferences,
+    access_log: AccessLog,
     now: fn() -> Time,
 }
 
@@ -98,6 +110,7 @@ impl Reading {
             freshness,
             turns: Semaphore::new(turns),
             preferences: Preferences::default(),
+            access_log: AccessLog::default(),
             now,
         })
     }
@@ -151,6 +164,7 @@ struct App {
     port: OnceLock<u16>,
     token_key: TokenKey,
     hosts: Vec<String>,
+    network: Network,
     freshness: Arc<Freshness>,
     events: Arc<Events>,
     secrets: api::secrets::Secrets,
@@ -254,6 +268,8 @@ impl Doors {
 
 /// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
+    let network = Network::new(&setup.proxies, setup.user_header.as_deref())?;
+    let tls = setup.tls.map(Tls::load).transpose()?;
     let Doors { store, in_memory, token, token_key, links } = Doors::open(&setup.data_dir, (setup.now)())?;
     let archive = Store::open_reader(&setup.data_dir)?;
     if !setup.listen.ip().is_loopback() && !archive.has_members()? {
@@ -262,6 +278,15 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             setup.listen
         ))
         .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
+    }
+    if !setup.listen.ip().is_loopback() && tls.is_none() && !network.has_proxies() {
+        return Err(Error::new(format!(
+            "refusing to listen on {} without encryption: others could read tokens and sessions",
+            setup.listen
+        ))
+        .hint(
+            "use --tls-cert FILE --tls-key FILE, or name the reverse proxy that encrypts: --trust-proxy ADDR",
+        ));
     }
     let events = Arc::new(Events::new());
     let freshness = Arc::new(Freshness::new(setup.refresh, setup.disk, events.clone(), setup.now));
@@ -276,6 +301,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         in_memory,
         passing_token: in_memory.then(|| token.clone()),
         hosts: setup.hosts,
+        network,
         freshness,
         events,
         secrets: api::secrets::Secrets::default(),
@@ -305,7 +331,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             stopping.stop.send_replace(true);
         });
         app.port.get_or_init(|| address.port());
-        let url = format!("http://{address}");
+        let url = server_url(tls.is_some(), &app.hosts, address);
         let links = links.map(|link| format!("{url}/?once={link}"));
         ready(&Address { url, token, links })?;
         let routes = routes(app.clone());
@@ -319,13 +345,22 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            () = connections::serve(listener, routes, stopped) => {}
+            () = connections::serve(listener, tls, routes, stopped) => {}
             () = grace_is_over => {}
         }
         Ok(())
     });
     runtime.shutdown_timeout(GRACE);
     served
+}
+
+/// Where the server answers. A certificate is for a name, so that comes first with TLS.
+pub fn server_url(is_encrypted: bool, hosts: &[String], address: SocketAddr) -> String {
+    match hosts.first().filter(|_| is_encrypted) {
+        None => format!("{}://{address}", if is_encrypted { "https" } else { "http" }),
+        Some(host) if address.port() == 443 => format!("https://{host}"),
+        Some(host) => format!("https://{host}:{}", address.port()),
+    }
 }
 
 fn routes(app: Arc<App>) -> Router {
@@ -362,6 +397,8 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/library", get(api::library::items))
         .route("/api/v1/library/item", get(api::library::item))
         .route("/api/v1/secrets", get(api::secrets::list))
+        .route("/api/v1/members", get(api::members::list))
+        .route("/api/v1/access", get(api::members::access))
         .route("/events", get(events::stream))
         .merge(api::exchange::routes())
         .merge(mcp::routes(&app));

@@ -2,6 +2,7 @@
 
 use super::audit::status::DiskState;
 use super::door::Door;
+use super::members::Accesses;
 use super::preferences::Preferences;
 use annals_core::{Result, Shown, Time};
 use annals_store::Archive;
@@ -17,15 +18,26 @@ pub struct View<'a> {
     /// How much of what a running capture found is in the archive, in percent.
     pub(super) captured_percent: Option<u64>,
     preferences: Option<&'a Preferences>,
+    /// Where what is shown of sessions is noted.
+    pub(super) accesses: Option<&'a Accesses>,
 }
 
 impl<'a> View<'a> {
     pub fn new(archive: Archive<'a>, door: &'a Door, now: Time) -> View<'a> {
-        View { archive, door, now, disk: &[], captured_percent: None, preferences: None }
+        View { archive, door, now, disk: &[], captured_percent: None, preferences: None, accesses: None }
     }
 
     pub fn while_capturing(self, captured_percent: Option<u64>) -> View<'a> {
         View { captured_percent, ..self }
+    }
+
+    pub fn noting(self, accesses: &'a Accesses) -> View<'a> {
+        View { accesses: Some(accesses), ..self }
+    }
+
+    /// For what is read and not shown.
+    pub(super) fn noting_nothing(self) -> View<'a> {
+        View { accesses: None, ..self }
     }
 
     pub fn with_disk(self, disk: &'a [DiskState]) -> View<'a> {

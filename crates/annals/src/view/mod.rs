@@ -11,6 +11,7 @@ pub mod format;
 mod insights;
 mod library;
 mod lineage;
+mod members;
 mod paging;
 mod period;
 mod preferences;
@@ -55,6 +56,7 @@ pub use lineage::{
     Blame, BlameSpan, BlameSums, CodeFile, Evidence, EvidenceKind, LineGrades, Origin, Share, Statement,
     blame_sums,
 };
+pub use members::{AccessList, AccessQuery, AccessView, Accesses, MemberView, ViewerView};
 pub use paging::Paging;
 pub use period::markdown::{PeriodMarkdown, PeriodPart, period_title};
 pub use period::{PeriodCommit, PeriodProject, PeriodReport};

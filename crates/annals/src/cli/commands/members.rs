@@ -4,13 +4,15 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use strum::VariantNames as _;
 
+use super::forget::after;
+use super::serve::configured_url;
 use crate::cli::ui::table::Column;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::view::format::{counted, number, size};
+use crate::view::format::{counted, money, number, size};
 use crate::view::{TokenKey, new_link, new_token, rotate_local_token};
 use annals_core::{Error, MemberRole, Result, Time};
-use annals_store::{BrowserRow, MemberRow, NewMember, Store};
+use annals_store::{BrowserRow, NewMember, NewToken, Store};
 
 #[derive(Args)]
 pub struct MembersArguments {
@@ -32,6 +34,9 @@ enum Action {
         /// Organisation of the member
         #[arg(long, value_name = "NAME", default_value = "home")]
         organisation: String,
+        /// Let the token expire after this long, such as 90d
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
     },
     /// List members, their roles and their last access
     List,
@@ -45,8 +50,17 @@ enum Action {
         #[arg(value_name = "NAME")]
         name: String,
         /// Revoke all their tokens instead of creating one
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["expires", "rotate", "grace"])]
         revoke: bool,
+        /// Let the new token expire after this long, such as 90d
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+        /// Replace all their tokens by the new one, and log out their browsers
+        #[arg(long)]
+        rotate: bool,
+        /// With --rotate, let the old tokens work for this long, such as 7d
+        #[arg(long, value_name = "TIME", requires = "rotate")]
+        grace: Option<String>,
     },
     /// List browsers that are logged in, or log them out
     Browsers {
@@ -66,33 +80,43 @@ enum Action {
 pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome> {
     let mut store = context.archive_or_new()?;
     match &options.action {
-        Action::Add { name, role, organisation } => {
+        Action::Add { name, role, organisation, expires } => {
             check_name(name)?;
             check_name(organisation)?;
             let role = MemberRole::from_name(role).unwrap_or(MemberRole::Member);
             let token = new_token();
             let hash = TokenKey::of(&store)?.hash(&token);
-            store.add_member(&NewMember { name, organisation, role }, &hash, now())?;
-            show_token(context, name, &token)
+            let expires_at = expiry(expires.as_deref())?;
+            let stored = NewToken { hash: &hash, expires_at };
+            store.add_member(&NewMember { name, organisation, role }, &stored, now())?;
+            show_token(context, name, &token, expires_at)
         }
         Action::List => list(context, &store),
         Action::Remove { name } => {
             store.remove_member(name, now())?;
             done(context, name, "removed", &format!("removed {name}"))
         }
-        Action::Token { name, revoke: false } => {
+        Action::Token { name, revoke: false, expires, rotate, grace } => {
             let token = new_token();
-            store.add_token(name, &TokenKey::of(&store)?.hash(&token), now())?;
-            show_token(context, name, &token)
+            let hash = TokenKey::of(&store)?.hash(&token);
+            let expires_at = expiry(expires.as_deref())?;
+            let stored = NewToken { hash: &hash, expires_at };
+            if *rotate {
+                let others_end = expiry(grace.as_deref())?.unwrap_or_else(now);
+                store.rotate_tokens(name, &stored, others_end, now())?;
+            } else {
+                store.add_token(name, &stored, now())?;
+            }
+            show_token(context, name, &token, expires_at)
         }
-        Action::Token { name, revoke: true } => {
+        Action::Token { name, revoke: true, .. } => {
             let count = store.revoke_tokens(name, now())?;
             done(context, name, "revoked", &format!("revoked {} of {name}", counted(count, "token")))
         }
         Action::Browsers { logout: None, logout_all: false } => browsers(context, &store),
         Action::Browsers { logout, .. } => logout_browsers(context, &store, *logout),
         Action::Link => {
-            let link = format!("http://{}/?once={}", context.config.listen(), new_link(&store, now())?);
+            let link = format!("{}/?once={}", configured_url(&context.config), new_link(&store, now())?);
             match context.json {
                 true => context.output.json(&json!({"link": link}))?,
                 false => context.output.line(link)?,
@@ -180,9 +204,22 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::new(format!("invalid name: {name:?}")).hint("use at most 80 letters, digits, spaces and -_.@"))
 }
 
-fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome> {
+/// A duration from now on.
+fn expiry(text: Option<&str>) -> Result<Option<Time>> {
+    let unclear = |text: &str| {
+        Error::new(format!("not a duration: {text:?}"))
+            .hint("use a number of days, weeks or months, such as 90d")
+    };
+    text.map(|text| after(text, now()).map_err(|_| unclear(text))).transpose()
+}
+
+fn show_token(context: &mut Context, name: &str, token: &str, expires_at: Option<Time>) -> Result<Outcome> {
     if context.json {
-        context.output.json(&json!({"member": name, "token": token}))?;
+        let mut document = json!({"member": name, "token": token});
+        if let Some(at) = expires_at {
+            document["expires_at"] = at.rfc3339().into();
+        }
+        context.output.json(&document)?;
         return Ok(Outcome::Done);
     }
     context.output.line(token)?;
@@ -190,6 +227,9 @@ fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome>
         context.output.flush()?;
         context.output.note(format!("This is the token of {name}. It is shown only once. Send it as"));
         context.output.note("  Authorization: Bearer TOKEN");
+        if let Some(at) = expires_at {
+            context.output.note(format!("It expires on {}.", time::local(at)));
+        }
         context.output.note(format!("hint: `annals sync --member {name}` assigns captured homes to them"));
     }
     Ok(Outcome::Done)
@@ -205,10 +245,9 @@ fn done(context: &mut Context, name: &str, what: &str, message: &str) -> Result<
 }
 
 fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
-    let mut members = store.members()?;
-    members.retain(|member| member.removed_at.is_none());
+    let door = context.door(store)?;
+    let members = context.view(store, &door).members()?;
     if context.json {
-        let members: Vec<Value> = members.iter().map(member_json).collect();
         context.output.json(&json!({"members": members, "next_cursor": null}))?;
         return Ok(Outcome::Done);
     }
@@ -220,16 +259,18 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
         .iter()
         .map(|member| {
             vec![
-                member.name.clone(),
-                member.organisation.clone(),
-                member.role.name().to_owned(),
+                member.name.to_string(),
+                member.organisation.to_string(),
+                member.role.to_owned(),
                 number(member.homes),
                 number(member.machines),
                 number(member.sessions),
                 size(u64::try_from(member.bytes).unwrap_or(0)),
+                member.cost_usd.map_or_else(|| "-".to_owned(), money),
                 number(member.tokens),
-                member.last_push.map_or("never".to_owned(), time::local),
-                member.last_used.map_or("never".to_owned(), time::local),
+                local(member.token_expires_at.as_deref()),
+                local(member.last_push_at.as_deref()),
+                local(member.last_used_at.as_deref()),
             ]
         })
         .collect();
@@ -241,7 +282,9 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
         Column::number("machines").leave_out(3),
         Column::number("sessions").leave_out(1),
         Column::number("size").leave_out(2),
+        Column::number("cost").leave_out(2),
         Column::number("tokens").leave_out(5),
+        Column::text("token expires").leave_out(6),
         Column::text("last push").leave_out(6),
         Column::text("last access"),
     ];
@@ -249,18 +292,6 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn member_json(member: &MemberRow) -> Value {
-    json!({
-        "name": member.name,
-        "organisation": member.organisation,
-        "role": member.role.name(),
-        "homes": member.homes,
-        "machines": member.machines,
-        "sessions": member.sessions,
-        "bytes": member.bytes,
-        "last_push_at": member.last_push.map(Time::rfc3339),
-        "tokens": member.tokens,
-        "added_at": member.added_at.rfc3339(),
-        "last_used_at": member.last_used.map(Time::rfc3339),
-    })
+fn local(at: Option<&str>) -> String {
+    at.and_then(Time::parse).map_or("never".to_owned(), time::local)
 }

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(super) mod access;
 pub(super) mod arrange;
 pub(super) mod audit;
 pub(super) mod blame;

@@ -32,8 +32,9 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
     if let Some(source) = &options.source {
         parse_source(source)?;
     }
-    let mut restored = Restored::default();
+    let (mut restored, mut masked) = (Restored::default(), 0);
     if let Some(store) = context.archive()? {
+        masked = store.masked_homes()?;
         restored = restore(&store, options.source.as_deref(), &options.to)?;
         // File names may contain anything: they pass the door like all text.
         let door = context.door(&store)?;
@@ -91,6 +92,10 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
                 counted(restored.forgotten_files, "file"),
                 counted(restored.forgotten_lines, "line")
             ));
+        }
+        if masked > 0 {
+            let homes = counted(masked, "home");
+            context.output.note(format!("note: of {homes} there are copies in which secrets are replaced"));
         }
         if restored.from_imports > 0 {
             context.output.note(format!(

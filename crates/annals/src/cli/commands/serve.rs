@@ -8,15 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::Args;
 use serde_json::{Map, Value};
 
+use super::push::push_in_background;
 use super::sources;
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{
-    Exchanger, Lock, Progress, SourceReport, SyncOptions, answer_step, note_failure, note_success, sync,
+    Exchanger, HubPolicy, Lock, Progress, SourceReport, SyncOptions, answer_step, note_failure, note_success,
+    sync,
 };
 use crate::config::Config;
 use crate::serve::{
-    Address, Exchange, Log, Refresh, RefreshOutcome, Refreshed, Setup, UnreadableFiles, Work, serve,
+    Address, Exchange, Log, Refresh, RefreshOutcome, Refreshed, Setup, TlsFiles, UnreadableFiles, Work,
+    serve, server_url,
 };
 use crate::view::{Door, Editor, FailureView, Preferences, View, parse_budget};
 use annals_core::{Error, Result, Scope, Time};
@@ -33,6 +36,21 @@ pub struct ServeArguments {
     /// Allow this host name in requests, besides the loopback names (repeatable)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Encrypt connections with this certificate chain, a PEM file; it is read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Answer plain HTTP of the reverse proxy at this address or network (repeatable)
+    #[arg(long, value_name = "ADDR")]
+    trust_proxy: Vec<String>,
+    /// Let the trusted proxies name the member who asks, in this header
+    #[arg(long, value_name = "NAME")]
+    user_header: Option<String>,
+    /// Let members push exact copies of their files, or copies in which secrets are replaced before they are sent [default: exact]
+    #[arg(long, value_name = "POLICY", value_parser = ["exact", "masked"])]
+    policy: Option<String>,
     /// Serve the archive as it is, without refreshing it
     #[arg(long)]
     pub no_sync: bool,
@@ -64,19 +82,27 @@ pub type FirstCapture = Box<dyn FnOnce(&mut dyn Progress) -> Result<Vec<SourceRe
 pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) -> Result<()> {
     let Opening { logs, document, first } = opening;
     let listen = options.listen.as_deref().unwrap_or(context.config.listen());
+    let config = &context.config;
+    let or_set =
+        |given: &[String], set: &[String]| if given.is_empty() { set.to_vec() } else { given.to_vec() };
     let setup = Setup {
-        data_dir: context.config.data_dir.clone(),
+        data_dir: config.data_dir.clone(),
         listen: address(listen)?,
-        hosts: options.host.clone(),
+        hosts: or_set(&options.host, config.server_hosts()),
+        tls: tls_files(options, config)?,
+        proxies: or_set(&options.trust_proxy, config.trusted_proxies()),
+        user_header: options.user_header.clone().or_else(|| config.user_header().map(str::to_owned)),
         refresh: (!options.no_sync).then(|| refresh(context.config.clone(), first)),
         disk: sources::on_disk(&context.config),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
-        exchange: Some(exchange(context.config.clone())),
+        exchange: Some(exchange(context.config.clone(), policy(options, config)?)),
         preferences: preferences(&context.config)?,
         log: logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
+    let config = Arc::clone(config);
     serve(setup, |address| {
+        push_in_background(config);
         announce(context, address, document)?;
         if options.open {
             open_page(context, address);
@@ -90,11 +116,43 @@ fn preferences(config: &Config) -> Result<Preferences> {
     Ok(Preferences { editor: Editor::parse(config.editor())?, budget_usd: parse_budget(config.budget())? })
 }
 
+fn tls_files(options: &ServeArguments, config: &Config) -> Result<Option<TlsFiles>> {
+    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
+        return Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }));
+    }
+    match config.tls() {
+        (Some(certificate), Some(key)) => {
+            Ok(Some(TlsFiles { certificate: certificate.into(), key: key.into() }))
+        }
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => {
+            Err(Error::new("a certificate needs its key, and a key its certificate")
+                .hint("set server.tls_cert and server.tls_key, or use --tls-cert FILE --tls-key FILE"))
+        }
+    }
+}
+
+fn policy(options: &ServeArguments, config: &Config) -> Result<HubPolicy> {
+    let name = options.policy.as_deref().or(config.hub_policy()).unwrap_or(HubPolicy::Exact.name());
+    HubPolicy::from_name(name).ok_or_else(|| {
+        Error::new(format!("no policy of a hub: {name:?}")).hint("set server.policy to exact or masked")
+    })
+}
+
+/// Where a server with the settings of this machine answers.
+pub fn configured_url(config: &Config) -> String {
+    let is_encrypted = config.tls().0.is_some();
+    match address(config.listen()) {
+        Ok(address) => server_url(is_encrypted, config.server_hosts(), address),
+        Err(_) => format!("http://{}", config.listen()),
+    }
+}
+
 /// Answers archives that push and pull.
-fn exchange(config: Arc<Config>) -> Exchange {
+fn exchange(config: Arc<Config>, policy: HubPolicy) -> Exchange {
     Arc::new(move |call| {
         let settings = Declared(&config);
-        let caller = Exchanger { member: call.member, scope: call.scope };
+        let caller = Exchanger { member: call.member, scope: call.scope, policy };
         let answered = answer_step(call.step, caller, call.body, &settings.environment());
         answered.map_err(|refused| refused.into_status())
     })

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::push::push_in_background;
 use super::serve::{homes, refresh};
 use crate::cli::{Context, Outcome, now};
 use crate::serve::{WatchSetup, watch};
@@ -23,7 +24,9 @@ pub fn follow(context: &mut Context) -> Result<Outcome> {
     let watched: Vec<String> =
         homes.iter().filter(|home| home.is_dir()).map(|home| home.display().to_string()).collect();
     let setup = WatchSetup { refresh: refresh(context.config.clone(), None), homes, now };
+    let config = context.config.clone();
     watch(setup, || {
+        push_in_background(config);
         if context.json {
             context.output.json(&json!({"watching": watched}))?;
         } else if !context.quiet {

@@ -81,6 +81,15 @@ impl Hub {
         serde_json::from_slice(&answer).map_err(unclear)
     }
 
+    /// What a route of the hub answers, beside the protocol.
+    pub fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T> {
+        let sent =
+            self.agent.get(format!("{}{path}", self.url)).header("Authorization", &self.authorization).call();
+        let answer = self.received(sent).map_err(Failure::into_error)?;
+        let unclear = |error| Error::new(format!("{} does not answer as a hub: {error}", self.url));
+        serde_json::from_slice(&answer).map_err(unclear)
+    }
+
     pub fn send(&mut self, step: &str, body: &[u8]) -> Result<Vec<u8>> {
         let mut pause = Duration::from_millis(200);
         for attempt in 1.. {
@@ -106,6 +115,14 @@ impl Hub {
                 if step == "blobs" { "application/octet-stream" } else { "application/json" },
             )
             .send(body);
+        self.received(sent)
+    }
+
+    /// The body of an answer, or why there is none.
+    fn received(
+        &mut self,
+        sent: std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> std::result::Result<Vec<u8>, Failure> {
         let unreachable = |error: ureq::Error| {
             let passing =
                 !matches!(error, ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_));
@@ -149,6 +166,14 @@ impl Hub {
 enum Failure {
     Passing(Error),
     Lasting(Error),
+}
+
+impl Failure {
+    fn into_error(self) -> Error {
+        match self {
+            Failure::Passing(error) | Failure::Lasting(error) => error,
+        }
+    }
 }
 
 /// Tokens and sessions leave this machine only encrypted.

@@ -34,6 +34,30 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Exchanger {
     pub member: Option<MemberId>,
     pub scope: Scope,
+    /// What the hub wants to be sent.
+    pub policy: HubPolicy,
+}
+
+/// What a hub keeps of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubPolicy {
+    /// Their bytes.
+    Exact,
+    /// Copies without secrets.
+    Masked,
+}
+
+impl HubPolicy {
+    pub fn name(self) -> &'static str {
+        match self {
+            HubPolicy::Exact => "exact",
+            HubPolicy::Masked => "masked",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<HubPolicy> {
+        [HubPolicy::Exact, HubPolicy::Masked].into_iter().find(|policy| policy.name() == name)
+    }
 }
 
 /// Why a step was refused.
@@ -122,8 +146,8 @@ fn hello(caller: Exchanger, body: &[u8], environment: &Environment<'_>) -> Answe
         }
         for name in hello.homes {
             check_home(&name)?;
-            let received =
-                ReceivedHome { member: caller.member, name: &name, archive: &archive, policy: "exact" };
+            let policy = caller.policy.name();
+            let received = ReceivedHome { member: caller.member, name: &name, archive: &archive, policy };
             let id = store.received_home(&received, now)?.0;
             homes.push(NumberedHome { id, name });
         }
@@ -139,7 +163,7 @@ fn hello(caller: Exchanger, body: &[u8], environment: &Environment<'_>) -> Answe
             Some(member) => store.member_name(member)?,
             None => None,
         },
-        policy: "exact".to_owned(),
+        policy: caller.policy.name().to_owned(),
         commit: store.last_commit()?,
         homes,
     })

@@ -2,8 +2,10 @@
 
 mod choice;
 mod client;
+mod environments;
 mod hub;
 mod import;
+mod masked;
 mod merge;
 mod pull;
 mod push;
@@ -11,8 +13,8 @@ mod receive;
 mod wire;
 
 pub use choice::PushChoice;
-pub use client::HubAddress;
-pub use hub::{Exchanger, answer_step};
+pub use client::{Hub, HubAddress};
+pub use hub::{Exchanger, HubPolicy, answer_step};
 pub use import::{ImportedArchive, archive_at, import_archive};
 pub use pull::{PullReport, pull};
 pub use push::{FirstPush, PushOptions, PushReport, push};

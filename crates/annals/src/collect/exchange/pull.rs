@@ -11,7 +11,7 @@ use crate::collect::options::{Environment, Progress};
 use crate::collect::run::{self, Run};
 use annals_core::{Arrangement, Error, Result, Scope, from_hex};
 use annals_sources::registry;
-use annals_store::{HubState, ReceivedHome, Store};
+use annals_store::{HomeName, HubState, ReceivedHome, Store};
 
 /// Blobs that are asked for at once; the hub answers with as many as fit.
 const BLOBS_AT_ONCE: usize = 2_000;
@@ -20,6 +20,8 @@ const BLOBS_AT_ONCE: usize = 2_000;
 pub struct PullReport {
     pub url: String,
     pub member: Option<String>,
+    /// Whether the copies are exact or masked.
+    pub policy: String,
     pub homes: u64,
     pub received: ReceivedFiles,
     pub requests: u64,
@@ -37,8 +39,12 @@ pub fn pull(
     let mut hub = Hub::at(address)?;
     let greeting = Hello { pulls: true, ..hello(&store, environment, Vec::new())? };
     let (answer, archive) = hub.hello(&greeting)?;
-    let mut report =
-        PullReport { url: address.url.clone(), member: answer.member.clone(), ..PullReport::default() };
+    let mut report = PullReport {
+        url: address.url.clone(),
+        member: answer.member.clone(),
+        policy: answer.policy.clone(),
+        ..PullReport::default()
+    };
     let state = store.hub(&archive)?.unwrap_or_else(|| HubState {
         archive: archive.clone(),
         url: address.url.clone(),
@@ -60,7 +66,12 @@ pub fn pull(
     let committed = Store::open(environment.data_dir)?;
     let now = (environment.now)();
     let mut receiver = Receiver::new(store, committed, None, now)?;
+    let own = own_homes(receiver.store(), &archive)?;
     for home in &answer.homes {
+        // The hub has less of what was captured here than there is.
+        if answer.policy == "masked" && own.contains(&home.name) {
+            continue;
+        }
         report.homes += 1;
         let received =
             ReceivedHome { member: None, name: &home.name, archive: &archive, policy: &answer.policy };
@@ -103,6 +114,12 @@ pub fn pull(
     let summary = format!("{:?}", report.received);
     run.finish(receiver.store(), &summary)?;
     Ok(report)
+}
+
+/// The homes that this archive has from elsewhere than the hub.
+fn own_homes(store: &Store, hub: &[u8]) -> Result<Vec<HomeName>> {
+    let homes = store.offered_homes(None)?.into_iter();
+    Ok(homes.filter(|home| home.archive.as_deref() != Some(hub)).map(|home| home.name).collect())
 }
 
 fn pull_arrangements(hub: &mut Hub, store: &mut Store, commit: i64) -> Result<u64> {

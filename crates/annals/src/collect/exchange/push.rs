@@ -4,12 +4,13 @@ use super::choice::PushChoice;
 use super::client::{Hub, HubAddress};
 use super::hub::ARRANGEMENTS;
 use super::import::{FILES_AT_ONCE, identity};
+use super::masked::{MaskedBytes, Masker};
 use super::wire::{
     Arrangements, Hello, HelloAnswer, PART, PROTOCOL, PushedAnswer, PushedFiles, arrangement_record,
     write_frame,
 };
 use crate::collect::options::{Environment, Progress};
-use annals_core::{Error, FileId, Result, Scope, to_hex};
+use annals_core::{Arrangement, Error, FileId, Result, Scope, to_hex};
 use annals_store::{ContentHash, ExchangeFile, HomeName, HubState, OfferedHome, Store};
 
 /// Bytes of versions that one request commits; a longer file is committed alone.
@@ -29,6 +30,8 @@ pub struct PushReport {
     pub arrangements: u64,
     /// Files that are damaged here, and were left out.
     pub left_out: Vec<String>,
+    /// Files in which secrets cannot be replaced: no text, or too long. They were left out.
+    pub unmasked: Vec<String>,
     /// The hub has forgotten them.
     pub forgotten_files: u64,
 }
@@ -56,6 +59,8 @@ pub struct PushOptions<'a> {
     pub choice: PushChoice,
     /// Lists what would be sent, and sends nothing.
     pub dry_run: bool,
+    /// Nobody is there who would notice that more is sent than before.
+    pub unattended: bool,
     pub confirm: &'a mut dyn FnMut(&FirstPush<'_>) -> Result<bool>,
 }
 
@@ -75,6 +80,16 @@ pub fn push(
         policy: answer.policy.clone(),
         member: answer.member.clone(),
         ..PushReport::default()
+    };
+    let masker = match answer.policy.as_str() {
+        "masked" => {
+            let mut new = [0; 32];
+            let failed = |error| Error::new(format!("the operating system gives no random bytes: {error}"));
+            getrandom::fill(&mut new).map_err(failed)?;
+            let key = store.setting_or_make("mask_key", || new.to_vec())?;
+            Some(Masker::new(&key.ok_or_else(|| Error::new("the archive has no key for masks"))?))
+        }
+        _ => None,
     };
     let is_known = |state: &HubState| state.pushed_commit == commit && state.choice == choice;
     if state.as_ref().is_some_and(is_known) {
@@ -97,12 +112,14 @@ pub fn push(
     let numbers = if options.dry_run {
         Vec::new()
     } else {
-        let names = homes.iter().map(|home| home.name.clone()).collect();
+        let names = homes.iter().map(|home| sent_name(masker.as_ref(), home)).collect();
         hub.hello(&hello(&store, environment, names)?)?.0.homes
     };
     for home in &homes {
-        let number = numbers.iter().find(|number| number.name == home.name).map(|number| number.id);
-        let sent = push_home(&mut store, &mut hub, &archive, home, number, options, &mut report, progress)?;
+        let name = sent_name(masker.as_ref(), home);
+        let number = numbers.iter().find(|number| number.name == name).map(|number| number.id);
+        let to = Destination { archive: &archive, number, masker: masker.as_ref() };
+        let sent = push_home(&mut store, &mut hub, &to, home, options, &mut report, progress)?;
         report.homes.push(sent);
     }
     if !options.dry_run {
@@ -113,6 +130,7 @@ pub fn push(
                 &store,
                 &mut hub,
                 if state.choice == choice { state.pushed_commit } else { 0 },
+                masker.as_ref(),
             )?;
         }
         let pushed_at = Some((environment.now)());
@@ -140,10 +158,16 @@ fn agreed(
     options: &mut PushOptions<'_>,
     environment: &Environment<'_>,
 ) -> Result<HubState> {
-    if answer.policy != "exact" {
+    if !["exact", "masked"].contains(&answer.policy.as_str()) {
         return Err(
             Error::new(format!("the hub asks for the policy {:?}", answer.policy)).hint("update annals")
         );
+    }
+    let was_chosen =
+        |state: &HubState| state.pushed_at.is_none() || state.choice == options.choice.fingerprint();
+    if options.unattended && !state.as_ref().is_none_or(was_chosen) {
+        return Err(Error::new("the settings choose something else than the last push did")
+            .hint("set push.exclude_projects and the like, or run `annals push` once with the settings"));
     }
     let url = options.address.url.clone();
     let mut state = state.unwrap_or_else(|| HubState {
@@ -167,19 +191,29 @@ fn agreed(
     Ok(state)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one push, used once")]
+/// Where the files of a home go, and in what form.
+struct Destination<'d> {
+    archive: &'d [u8],
+    /// The home there; none in a dry run.
+    number: Option<i64>,
+    masker: Option<&'d Masker>,
+}
+
+fn sent_name(masker: Option<&Masker>, home: &OfferedHome) -> HomeName {
+    masker.map_or_else(|| home.name.clone(), |masker| masker.home(&home.name))
+}
+
 fn push_home(
     store: &mut Store,
     hub: &mut Hub,
-    archive: &[u8],
+    to: &Destination<'_>,
     home: &OfferedHome,
-    number: Option<i64>,
     options: &PushOptions<'_>,
     report: &mut PushReport,
     progress: &mut dyn Progress,
 ) -> Result<PushedHome> {
     let mut sent = PushedHome { name: home.name.clone(), files: 0, bytes: 0, left_out: 0 };
-    let stamps = store.pushed_stamps(archive, home.instance)?;
+    let stamps = store.pushed_stamps(to.archive, home.instance)?;
     let chosen = options.choice.of_home(store, home.instance)?;
     let mut after = String::new();
     let mut batch = Batch::default();
@@ -199,6 +233,14 @@ fn push_home(
                 report.left_out.push(stamped.path);
                 continue;
             };
+            let file = match to.masker.filter(|_| !options.dry_run) {
+                Some(masker) => masker.file(store, &home.name.source, &file, &mut batch.masked)?,
+                None => Some(file),
+            };
+            let Some(file) = file else {
+                report.unmasked.push(stamped.path);
+                continue;
+            };
             sent.files += 1;
             sent.bytes += file.versions.iter().map(|version| version.size).sum::<u64>();
             if options.dry_run {
@@ -206,11 +248,11 @@ fn push_home(
             }
             batch.add(file, (stamped.id, stamped.stamp));
             if batch.is_full() {
-                send(store, hub, archive, number, &mut batch, report, progress)?;
+                send(store, hub, to, &mut batch, report, progress)?;
             }
         }
     }
-    send(store, hub, archive, number, &mut batch, report, progress)?;
+    send(store, hub, to, &mut batch, report, progress)?;
     Ok(sent)
 }
 
@@ -221,6 +263,8 @@ struct Batch {
     stamps: Vec<(FileId, String)>,
     bytes: u64,
     hashes: usize,
+    /// What they have instead of their own bytes.
+    masked: MaskedBytes,
 }
 
 impl Batch {
@@ -239,37 +283,46 @@ impl Batch {
 fn send(
     store: &mut Store,
     hub: &mut Hub,
-    archive: &[u8],
-    number: Option<i64>,
+    to: &Destination<'_>,
     batch: &mut Batch,
     report: &mut PushReport,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let Some(number) = number.filter(|_| !batch.files.is_empty()) else { return Ok(()) };
-    let Batch { files, stamps, bytes, .. } = std::mem::take(batch);
+    let Some(number) = to.number.filter(|_| !batch.files.is_empty()) else { return Ok(()) };
+    let Batch { files, stamps, bytes, mut masked, .. } = std::mem::take(batch);
     let count = files.len() as u64;
     let request = PushedFiles { home: number, files };
     for _ in 0..ROUNDS {
         let answer: PushedAnswer = hub.ask("files", &request)?;
         if answer.missing.is_empty() {
             report.forgotten_files += answer.forgotten_files;
-            store.save_pushed(archive, &stamps)?;
+            store.save_pushed(to.archive, &stamps)?;
             progress.advance(count, bytes);
             return Ok(());
         }
-        send_blobs(store, hub, &request.files, &answer.missing)?;
+        send_blobs(store, hub, &request.files, &answer.missing, to.masker.map(|_| &mut masked))?;
     }
     Err(Error::new("the hub does not keep what it is sent").hint("run `annals doctor` on the hub"))
 }
 
 /// Sends blobs as they are stored, in parts. A difference goes with its base if the hub has that, or gets it too.
-fn send_blobs(store: &Store, hub: &mut Hub, files: &[ExchangeFile], missing: &[ContentHash]) -> Result<()> {
+fn send_blobs(
+    store: &Store,
+    hub: &mut Hub,
+    files: &[ExchangeFile],
+    missing: &[ContentHash],
+    mut masked: Option<&mut MaskedBytes>,
+) -> Result<()> {
     let sent: std::collections::HashSet<ContentHash> = files.iter().flat_map(ExchangeFile::hashes).collect();
     let still_missing: std::collections::HashSet<&ContentHash> = missing.iter().collect();
     let has_base = |base: &ContentHash| sent.contains(base) && !still_missing.contains(base);
     let mut part = Vec::new();
     for hash in missing {
-        let blob = store.packed_blob(hash, &has_base)?;
+        // With masks, nothing else leaves this machine.
+        let blob = match &mut masked {
+            Some(masked) => masked.packed(hash)?,
+            None => store.packed_blob(hash, &has_base)?,
+        };
         let damaged = || Error::new(format!("blob {hash} is damaged here")).hint("annals repair");
         write_frame(&blob.ok_or_else(damaged)?, &mut part);
         if part.len() >= PART {
@@ -283,13 +336,16 @@ fn send_blobs(store: &Store, hub: &mut Hub, files: &[ExchangeFile], missing: &[C
     Ok(())
 }
 
-fn push_arrangements(store: &Store, hub: &mut Hub, commit: i64) -> Result<u64> {
+fn push_arrangements(store: &Store, hub: &mut Hub, commit: i64, masker: Option<&Masker>) -> Result<u64> {
     let (mut after, mut new) = (0, 0);
     loop {
         let rows = store.arrangements_after(Scope::Owner, commit, after, ARRANGEMENTS)?;
         let Some((last, _)) = rows.last() else { return Ok(new) };
         after = *last;
-        let versions = rows.iter().map(|(_, version)| arrangement_record(version)).collect();
+        let masked = |version: &Arrangement| {
+            masker.map_or_else(|| version.clone(), |masker| masker.arrangement(version))
+        };
+        let versions = rows.iter().map(|(_, version)| arrangement_record(&masked(version))).collect();
         let answer: Arrangements =
             hub.ask("arrangements", &Arrangements { versions, ..Arrangements::default() })?;
         new += answer.new;

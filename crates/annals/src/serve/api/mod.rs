@@ -7,6 +7,7 @@ pub(super) mod docs;
 pub(super) mod exchange;
 pub(super) mod library;
 pub(super) mod lineage;
+pub(super) mod members;
 pub(super) mod openapi;
 pub(super) mod parameters;
 pub(super) mod queries;

@@ -13,7 +13,9 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{activity, archive, arrangement, library, lineage, search, secrets, sessions, status, usage};
+use super::{
+    activity, archive, arrangement, library, lineage, members, search, secrets, sessions, status, usage,
+};
 use crate::view::{FileEdit, find_source, source_routes};
 
 #[derive(OpenApi)]
@@ -49,6 +51,8 @@ use crate::view::{FileEdit, find_source, source_routes};
         library::items,
         library::item,
         secrets::list,
+        members::list,
+        members::access,
         archive::manifest,
         archive::records,
         archive::record,

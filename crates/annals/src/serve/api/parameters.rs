@@ -463,6 +463,19 @@ impl LineageParameters {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub struct AccessParameters {
+    /// Only sessions of this member
+    member: Option<String>,
+    /// Maximum number of results
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Continue after a page: its `next_cursor`
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct GapParameters {
     /// Only this source
     source: Option<String>,
@@ -474,6 +487,12 @@ pub struct GapParameters {
     limit: Option<i64>,
     /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
+}
+
+impl AccessParameters {
+    pub fn read(self) -> Result<crate::view::AccessQuery> {
+        Ok(crate::view::AccessQuery { member: self.member, page: paging(self.limit, self.cursor)? })
+    }
 }
 
 impl GapParameters {

@@ -64,29 +64,30 @@ struct Agents {
 
 /// Who asks, and where.
 struct Asking {
-    scope: Scope,
+    caller: Caller,
     folder: Option<String>,
 }
 
 impl Agents {
     async fn asking(&self, context: &RequestContext<RoleServer>) -> std::result::Result<Asking, ErrorData> {
         if let Some(folder) = &self.folder {
-            return Ok(Asking { scope: Scope::Owner, folder: folder.get(context).await });
+            let caller = Caller { scope: Scope::Owner, member: None };
+            return Ok(Asking { caller, folder: folder.get(context).await });
         }
         // Access control has put it there.
         let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
         match caller {
-            Some(caller) => Ok(Asking { scope: caller.scope, folder: None }),
+            Some(caller) => Ok(Asking { caller: *caller, folder: None }),
             None => Err(ErrorData::invalid_request("token required", None)),
         }
     }
 
     async fn ask<T: Send + 'static>(
         &self,
-        scope: Scope,
+        caller: Caller,
         question: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Refusal> {
-        Ok(read(&self.reading, scope, question).await?)
+        Ok(read(&self.reading, caller, question).await?)
     }
 }
 
@@ -212,10 +213,10 @@ impl ServerHandler for Agents {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
-        let Asking { scope, folder } = self.asking(&context).await?;
+        let Asking { caller, folder } = self.asking(&context).await?;
         let name = request.name.to_string();
         let answer =
-            self.ask(scope, move |view| call(view, folder.as_deref(), &name, request.arguments)).await;
+            self.ask(caller, move |view| call(view, folder.as_deref(), &name, request.arguments)).await;
         match answer {
             Ok(Some(text)) => Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
             Ok(None) => Err(ErrorData::invalid_params("no such tool", None)),
@@ -229,10 +230,10 @@ impl ServerHandler for Agents {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
-        let Asking { scope, .. } = self.asking(&context).await?;
+        let Asking { caller, .. } = self.asking(&context).await?;
         let page = Paging { limit: RESOURCES, cursor: request.and_then(|request| request.cursor) };
         let query = SessionQuery { filter: SessionFilter::default(), page, brief: true };
-        let list = self.ask(scope, move |view| view.sessions(&query)).await;
+        let list = self.ask(caller, move |view| view.sessions(&query)).await;
         let list = list.map_err(|refusal| protocol_error(&refusal))?;
         let resources = list.sessions.iter().map(|session| {
             let title = session.heading().map_or("(no title)", |title| title.as_str());
@@ -269,13 +270,13 @@ impl ServerHandler for Agents {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ReadResourceResponse, ErrorData> {
-        let Asking { scope, .. } = self.asking(&context).await?;
+        let Asking { caller, .. } = self.asking(&context).await?;
         if !request.uri.starts_with(SCHEME) {
             return Err(ErrorData::resource_not_found("no such resource", Some(json!({"uri": request.uri}))));
         }
         let arguments = ReadArguments { session: request.uri.clone(), at: None, view: None, full: false };
         let output = OutputArguments { max_bytes: Some(RESOURCE_BYTES), ..OutputArguments::default() };
-        let text = self.ask(scope, move |view| read_session(view, &arguments, &output)).await;
+        let text = self.ask(caller, move |view| read_session(view, &arguments, &output)).await;
         let text = text.map_err(|refusal| match refusal.request_id {
             Some(_) => protocol_error(&refusal),
             None => ErrorData::resource_not_found(describe(&refusal), Some(json!({"uri": request.uri}))),
@@ -312,13 +313,13 @@ impl ServerHandler for Agents {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<GetPromptResponse, ErrorData> {
-        let Asking { scope, folder } = self.asking(&context).await?;
+        let Asking { caller, folder } = self.asking(&context).await?;
         let arguments = request.arguments.unwrap_or_default();
         let argument = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         let (project, what) = (argument("project"), argument("what"));
         let text = match request.name.as_str() {
             "resume_work" => {
-                self.ask(scope, move |view| {
+                self.ask(caller, move |view| {
                     let output = OutputArguments { max_bytes: Some(PROMPT_BYTES), ..OutputArguments::default() };
                     let project = Project::of(view, project.as_deref(), folder.as_deref());
                     let found = recent_work(view, &project, None, &output)?;
@@ -334,7 +335,7 @@ impl ServerHandler for Agents {
                 let Some(what) = what.filter(|what| !what.trim().is_empty()) else {
                     return Err(ErrorData::invalid_params("the argument `what` is required", None));
                 };
-                self.ask(scope, move |view| {
+                self.ask(caller, move |view| {
                     let mut arguments = Map::new();
                     arguments.insert("query".to_owned(), what.clone().into());
                     arguments.insert("max_bytes".to_owned(), PROMPT_BYTES.into());

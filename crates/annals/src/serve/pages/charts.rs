@@ -256,14 +256,16 @@ fn series(number: usize, name: &str, by: UsageBy) -> Series {
             Series { name: shown, class: colour(name) }
         }
         UsageBy::Project => Series::numbered(number, format::last_part(name).to_owned()),
-        UsageBy::Day | UsageBy::Model | UsageBy::Session => Series::numbered(number, name.to_owned()),
+        UsageBy::Day | UsageBy::Model | UsageBy::Session | UsageBy::Member => {
+            Series::numbered(number, name.to_owned())
+        }
     }
 }
 
 fn noun(by: UsageBy) -> &'static str {
     match by {
         UsageBy::Source => "assistant",
-        UsageBy::Day | UsageBy::Model | UsageBy::Project | UsageBy::Session => by.name(),
+        UsageBy::Day | UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Member => by.name(),
     }
 }
 

@@ -22,6 +22,7 @@ mod insights;
 mod library;
 mod lineage;
 mod markdown;
+mod members;
 mod moments;
 mod palette;
 mod paste;
@@ -93,6 +94,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/secrets", get(secrets::page))
         .route("/gaps", get(gaps::page))
         .route("/settings", get(settings::page).post(settings::sync))
+        .route("/members", get(members::page))
         .route("/palette", get(palette::answer))
         .route("/assets/{key}", get(assets::asset))
 }

@@ -235,7 +235,7 @@ fn line(row: &UsageRow, most: f64, by: UsageBy, filters: &Filters) -> Line {
         (UsageBy::Model, Some(model)) => sessions(&[("model", model)]),
         (UsageBy::Project, Some(folder)) => sessions(&[("project", folder)]),
         (UsageBy::Source, Some(source)) => sessions(&[("source", source)]),
-        (UsageBy::Session, _) | (_, None) => sessions(&[]),
+        (UsageBy::Session | UsageBy::Member, _) | (_, None) => sessions(&[]),
     };
     let tokens = &row.tokens;
     Line {

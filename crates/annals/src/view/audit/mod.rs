@@ -513,7 +513,8 @@ impl View<'_> {
         };
         // A stream that declares little more than its key returns its records as they were found.
         let open = stream.fields.len() <= 1;
-        let end = self.records(&query, &mut |record| {
+        // Counted, not shown.
+        let end = self.noting_nothing().records(&query, &mut |record| {
             for (name, value) in record.data.value().as_object().into_iter().flatten() {
                 let Some(field) = stream.declared().find(|field| field.name == name) else {
                     if !open && !name.ends_with("_truncated") && !name.ends_with("_full_bytes") {

@@ -13,7 +13,7 @@ use super::session::branches::RelatedIds;
 use super::session::entry_builder::EntryBuilder;
 use super::session::lines::{LineGraph, Lines};
 use super::session::list::SessionView;
-use annals_core::{Result, Rows, ShownJson, Stream, Time};
+use annals_core::{AccessKind, Result, Rows, ShownJson, Stream, Time};
 use annals_sources::Source;
 use annals_store::{CallRow, Contents, MessageRow, RecordRow, RemovedKind, RemovedRow, RowPlace, RowsQuery};
 
@@ -198,6 +198,7 @@ impl View<'_> {
             Rows::Messages => {
                 let (mut related, mut graph) = (RelatedIds::default(), LineGraph::default());
                 self.archive.each_message(&rows, &mut |row| {
+                    self.note_access(row.session_id, AccessKind::Records);
                     let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
                     let record =
                         message_record(&builder, query, &mut contents, (&mut related, &mut graph), &row)?;
@@ -207,6 +208,7 @@ impl View<'_> {
             Rows::Calls => {
                 let (mut related, mut graph) = (RelatedIds::default(), LineGraph::default());
                 self.archive.each_call(&rows, &mut |row| {
+                    self.note_access(row.session_id, AccessKind::Records);
                     let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
                     let record = call_record(&builder, &mut contents, (&mut related, &mut graph), &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
@@ -219,6 +221,7 @@ impl View<'_> {
                     if query.within.as_deref().is_some_and(|start| !row.key.starts_with(start)) {
                         return Ok(true);
                     }
+                    self.note_record_access(source, row.session.as_deref())?;
                     let cursor = position.behind_row(RowPlace(row.id, 0, 0));
                     Ok(hand_out(plain_record(&builder, stream, &mut contents, &row)?, cursor)?)
                 })?;

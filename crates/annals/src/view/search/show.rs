@@ -6,7 +6,7 @@ use super::passages::{FoundPassage, PassageStep};
 use super::snippet::Marker;
 use super::{Group, PassageView, SHOWN, SearchResult, Searcher};
 use crate::view::session::list::SessionView;
-use annals_core::{PassageKind, Result, Shown, Time};
+use annals_core::{AccessKind, PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 
 impl Searcher<'_> {
@@ -38,6 +38,9 @@ impl Searcher<'_> {
         let mut passages = Vec::new();
         for (score, found) in &passages_found {
             passages.push(self.passage(found, *score, marker)?);
+            if let Some(step) = &found.step {
+                self.view.note_access(step.session, AccessKind::Search);
+            }
         }
         Ok(Some(self.view(session, &passages_found, passages, group.score, more_passages)))
     }

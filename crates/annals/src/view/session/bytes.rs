@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::entry_builder::EntryBuilder;
 use super::list::SessionView;
 use crate::view::context::View;
-use annals_core::{ContentKey, FileId, Result, Shown, Span, from_base64};
+use annals_core::{AccessKind, ContentKey, FileId, Result, Shown, Span, from_base64};
 use annals_sources::by_name;
 use annals_store::{Archive, CallRow, Contents, StepParts, StepRow};
 
@@ -25,6 +25,7 @@ pub struct LineView {
 impl View<'_> {
     /// The lines of a message or call, by its id.
     pub fn lines(&self, session: &SessionView, id: &str) -> Result<Option<Vec<LineView>>> {
+        self.note_access(session.row, AccessKind::Conversation);
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
         let mut contents = self.archive.contents();
         let mut lines = Vec::new();
@@ -48,6 +49,7 @@ impl View<'_> {
 
     /// The complete output of one of a step's calls, by its number within the step.
     pub fn whole_output(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Shown>> {
+        self.note_access(session.row, AccessKind::Conversation);
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
         let (Some(call), Some(source)) = (step.calls().get(number), by_name(&session.source)) else {
             return Ok(None);
@@ -71,6 +73,7 @@ const SHOWN_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/w
 impl View<'_> {
     /// The image with this number in a message.
     pub fn picture(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Picture>> {
+        self.note_access(session.row, AccessKind::Conversation);
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
         let mut contents = self.archive.contents();
         let mut pictures = Vec::new();

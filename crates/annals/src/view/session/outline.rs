@@ -11,9 +11,9 @@ use super::transcript::{TranscriptPage, TranscriptQuery};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use crate::view::usage::prices::{millionths, price_of};
+use crate::view::usage::prices::millionths;
 use crate::view::usage::reported::SessionTotals;
-use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Span, Time};
+use annals_core::{AccessKind, Block, ContentKey, FileId, MessageKind, Result, Shown, Span, Time};
 use annals_sources::{Source, by_name};
 use annals_store::{Contents, MessageRow, PromptPlace, ResponseFilter, RowPlace};
 
@@ -46,6 +46,7 @@ pub struct PromptLine {
 
 impl View<'_> {
     pub fn outline(&self, session: &SessionView, branch: &Branch) -> Result<Outline> {
+        self.note_access(session.row, AccessKind::Conversation);
         let mut contents = self.archive.contents();
         let (mut prompts, mut complete) = (Vec::new(), true);
         let mut places = Vec::new();

@@ -14,7 +14,7 @@ use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
 use crate::view::usage::reported::SessionTotals;
-use annals_core::{FileId, MessageKind, Result, SessionId, Shown, ShownJson, Tokens};
+use annals_core::{AccessKind, FileId, MessageKind, Result, SessionId, Shown, ShownJson, Tokens};
 use annals_sources::by_name;
 use annals_store::{MessageRow, NodeRow, StepRow, Stretch, UsageSum};
 
@@ -211,6 +211,7 @@ impl View<'_> {
         limit: usize,
         visit: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<Option<Bookmark>> {
+        self.note_access(session.row, AccessKind::Conversation);
         let Some(source) = by_name(&session.source) else { return Ok(None) };
         let builder = EntryBuilder { view: self, source, full: query.full, changes: query.changes };
         if let Some(branches) = Branches::of(self.archive, session.row, &query.branch)? {

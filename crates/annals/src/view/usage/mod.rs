@@ -84,7 +84,7 @@ impl View<'_> {
         for sum in self.usage_sums(query.by, &filter)? {
             let key = match query.by {
                 UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.shown_day).date()),
-                UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
+                UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source | UsageBy::Member => {
                     sum.group.as_ref().map(|group| String::from_utf8_lossy(group.expose()).into_owned())
                 }
             };
@@ -100,7 +100,7 @@ impl View<'_> {
         let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
         match query.by {
             UsageBy::Day => groups.reverse(),
-            UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
+            UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source | UsageBy::Member => {
                 let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), group.tokens.total());
                 groups.sort_by(|(_, left), (_, right)| {
                     dear(right).partial_cmp(&dear(left)).unwrap_or(std::cmp::Ordering::Equal)

@@ -123,7 +123,7 @@ pub fn run(context: &mut Context, options: &ExportArguments) -> Result<Outcome> 
     };
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
-    let web = format!("http://{}", context.config.listen());
+    let web = super::serve::configured_url(&context.config);
     let export = ExportOptions { copies: options.copies, web };
     // One state of the archive: a sync may write meanwhile.
     view.at_once(|| {

@@ -1,10 +1,14 @@
 //! `annals push` and `annals pull`: send sessions to a hub, and fetch one's own from it.
 
+mod background;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+
+pub use background::push_in_background;
 
 use super::sessions::absolute;
 use crate::cli::settings::Declared;
@@ -14,6 +18,7 @@ use crate::cli::{Context, Outcome, now};
 use crate::collect::{
     FirstPush, HubAddress, Lock, PullReport, PushChoice, PushOptions, PushReport, pull, push,
 };
+use crate::config::Config;
 use crate::view::format::{counted, number, size};
 use crate::view::{Door, source_named, time_named};
 use annals_core::{Error, Result};
@@ -22,12 +27,12 @@ use annals_store::Store;
 /// How often `--watch` looks for something new.
 const PAUSE: Duration = Duration::from_secs(2);
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct HubArguments {
-    /// Address of the hub: a server started with `annals serve`
+    /// Address of the hub, a server started with `annals serve` [default: the setting push.url]
     #[arg(value_name = "URL")]
-    url: String,
-    /// Read the token from this file; without it, from ANNALS_PUSH_TOKEN
+    url: Option<String>,
+    /// Read the token from this file; without it, from ANNALS_PUSH_TOKEN or the setting push.token_file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Trust the certificate authority in this PEM file, and no other
@@ -35,11 +40,18 @@ pub struct HubArguments {
     ca: Option<PathBuf>,
 }
 
+impl HubArguments {
+    pub fn names_hub(&self) -> bool {
+        self.url.is_some()
+    }
+}
+
 #[derive(Args)]
 #[command(
     after_help = "The hub gets the bytes of the clients' files, and reads them itself. Nothing is sent twice, and a push that \
                   was cut off continues where it stopped. With --project, --exclude-project or --since only files of \
-                  the chosen sessions are sent: no histories and no settings."
+                  the chosen sessions are sent: no histories and no settings. With the setting push.url, `serve`, `watch` and \
+                  the service send what is new, once you agreed to the policy of the hub here."
 )]
 pub struct PushArguments {
     #[command(flatten)]
@@ -80,15 +92,8 @@ pub struct PullArguments {
 }
 
 pub fn run_push(context: &mut Context, options: &PushArguments) -> Result<Outcome> {
-    let address = address_of(context, &options.hub)?;
-    let source = |name: &String| Ok(source_named(name)?.manifest().source.to_owned());
-    let choice = PushChoice {
-        sources: options.source.iter().map(source).collect::<Result<_>>()?,
-        excluded_sources: options.exclude_source.iter().map(source).collect::<Result<_>>()?,
-        projects: options.project.iter().map(|project| absolute(project)).collect(),
-        excluded_projects: options.exclude_project.iter().map(|project| absolute(project)).collect(),
-        since: options.since.as_deref().map(|since| time_named(since, now())).transpose()?,
-    };
+    let address = address_of(&context.config, &options.hub)?;
+    let choice = choice_of(context, options)?;
     drop(context.archive_or_new()?);
     let mut sent_commit = None;
     loop {
@@ -141,12 +146,13 @@ fn push_once(
         ));
         confirm(context, "Send?", options.yes)
     };
-    let mut push_options = PushOptions { address, choice, dry_run: options.dry_run, confirm: &mut agree };
+    let mut push_options =
+        PushOptions { address, choice, dry_run: options.dry_run, unattended: false, confirm: &mut agree };
     push(&mut push_options, &environment, &mut bar)
 }
 
 pub fn run_pull(context: &mut Context, options: &PullArguments) -> Result<Outcome> {
-    let address = address_of(context, &options.hub)?;
+    let address = address_of(&context.config, &options.hub)?;
     let _lock = Lock::take(&context.config.data_dir, "pull")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
@@ -156,21 +162,60 @@ pub fn run_pull(context: &mut Context, options: &PullArguments) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-fn address_of(context: &Context, options: &HubArguments) -> Result<HubAddress> {
+/// The options, or the settings if there is none of a kind.
+fn choice_of(context: &Context, options: &PushArguments) -> Result<PushChoice> {
+    let [sources, excluded_sources, projects, excluded_projects] = context.config.push_choice();
+    let or_set =
+        |given: &[String], set: &[String]| if given.is_empty() { set.to_vec() } else { given.to_vec() };
+    let mut choice = named_choice([
+        &or_set(&options.source, sources),
+        &or_set(&options.exclude_source, excluded_sources),
+        &or_set(&options.project, projects),
+        &or_set(&options.exclude_project, excluded_projects),
+    ])?;
+    choice.since = options.since.as_deref().map(|since| time_named(since, now())).transpose()?;
+    Ok(choice)
+}
+
+/// Sources, excluded sources, directories of projects, excluded ones.
+fn named_choice(
+    [sources, excluded_sources, projects, excluded_projects]: [&[String]; 4],
+) -> Result<PushChoice> {
+    let source = |name: &String| Ok(source_named(name)?.manifest().source.to_owned());
+    Ok(PushChoice {
+        sources: sources.iter().map(source).collect::<Result<_>>()?,
+        excluded_sources: excluded_sources.iter().map(source).collect::<Result<_>>()?,
+        projects: projects.iter().map(|project| absolute(project)).collect(),
+        excluded_projects: excluded_projects.iter().map(|project| absolute(project)).collect(),
+        since: None,
+    })
+}
+
+/// The settings about a hub hold for that hub only: its token goes nowhere else.
+pub fn address_of(config: &Config, options: &HubArguments) -> Result<HubAddress> {
     let read = |path: &Path| {
         std::fs::read(path).map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))
     };
-    let token = match &options.token_file {
-        Some(path) => String::from_utf8_lossy(&read(path)?).trim().to_owned(),
-        None => context.config.push_token.clone().unwrap_or_default(),
+    let trimmed = |url: &str| url.trim_end_matches('/').to_owned();
+    let set = config.push_url().map(trimmed);
+    let url = options.url.as_deref().map(trimmed).or_else(|| set.clone()).ok_or_else(|| {
+        Error::new("no address of a hub").hint("annals push https://hub.example.org --token-file FILE")
+    })?;
+    let (token_file, authority) = if set.as_ref() == Some(&url) { config.push_files() } else { (None, None) };
+    let token = match (&options.token_file, &config.push_token, token_file) {
+        (Some(path), _, _) => String::from_utf8_lossy(&read(path)?).into_owned(),
+        (None, Some(token), _) => token.clone(),
+        (None, None, Some(path)) => String::from_utf8_lossy(&read(Path::new(path))?).into_owned(),
+        (None, None, None) => String::new(),
     };
+    let token = token.trim().to_owned();
     if token.is_empty() || token.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(Error::new("no token for the hub").hint(
             "write the token that `annals members add NAME` printed there into a file, and use --token-file FILE",
         ));
     }
-    let authority = options.ca.as_deref().map(read).transpose()?;
-    Ok(HubAddress { url: options.url.trim_end_matches('/').to_owned(), token, authority })
+    let authority = options.ca.as_deref().or(authority.map(Path::new)).map(read).transpose()?;
+    Ok(HubAddress { url, token, authority })
 }
 
 fn print_push(context: &mut Context, options: &PushArguments, report: &PushReport) -> Result<()> {
@@ -201,6 +246,7 @@ fn print_push(context: &mut Context, options: &PushArguments, report: &PushRepor
             "arrangements": report.arrangements,
             "forgotten_files": report.forgotten_files,
             "damaged_files": report.left_out.len(),
+            "unmasked_files": report.unmasked.len(),
             "requests": report.requests,
             "sent_bytes": report.sent_bytes,
         }));
@@ -233,6 +279,12 @@ fn print_push(context: &mut Context, options: &PushArguments, report: &PushRepor
         let files = counted(report.forgotten_files, "file");
         context.output.note(format!("{files} not taken: they were forgotten on the hub"));
     }
+    for path in report.unmasked.iter().take(10) {
+        context.output.note(format!(
+            "warning: {}: no text in which secrets can be replaced, not sent",
+            door.show(path)
+        ));
+    }
     for path in report.left_out.iter().take(10) {
         context.output.note(format!("warning: {}: damaged here, not sent", door.show(path)));
     }
@@ -249,6 +301,7 @@ fn print_pull(context: &mut Context, report: &PullReport) -> Result<()> {
         return context.output.json(&json!({
             "url": door.show(&report.url),
             "member": report.member,
+            "policy": report.policy,
             "homes": report.homes,
             "new_files": received.new_files,
             "changed_files": received.changed_files,
@@ -270,6 +323,9 @@ fn print_pull(context: &mut Context, report: &PullReport) -> Result<()> {
         ),
     };
     context.output.line(line)?;
+    if report.policy == "masked" && !context.quiet {
+        context.output.note("The hub has copies in which secrets are replaced.");
+    }
     if received.forgotten_files > 0 && !context.quiet {
         let files = counted(received.forgotten_files, "file");
         context.output.note(format!("{files} not fetched: they were forgotten here"));
