@@ -36,12 +36,15 @@ fn answers(bench: &Bench) -> String {
     text
 }
 
+/// Files and their bytes.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
 fn is_database(bytes: &[u8]) -> bool {
     bytes.starts_with(b"SQLite format 3\0")
 }
 
 /// Each fixture's home as a bench that was not synced, with its files and their bytes.
-fn homes() -> Vec<(&'static str, Bench, Vec<(PathBuf, Vec<u8>)>)> {
+fn homes() -> Vec<(&'static str, Bench, Files)> {
     let cases = fixtures::with_home().into_iter();
     let homes = cases.map(|(source, case)| {
         let bench = Bench::with_home(source, &case.join("home"));

@@ -342,7 +342,7 @@ mod tests {
         assert_eq!((partly.known(), partly.whole(), partly.billing_source()), (Some(2.5), None, "unknown"));
         assert_eq!(partly.unpriced["gpt-99"], Unpriced { responses: 1, tokens: 5 });
         let reported = UsageSum { reported: Some(Picodollars::new(7_000_000)), ..sum("gpt-99", 5) };
-        let known = Cost::of(&[reported.clone()]);
+        let known = Cost::of(std::slice::from_ref(&reported));
         assert_eq!((known.whole(), known.billing_source()), (Some(0.000007), "reported"));
         let both = Cost::of(&[reported, sum("gpt-5.4", 1_000_000)]);
         assert_eq!((both.whole(), both.billing_source()), (Some(2.500007), "estimated"));
