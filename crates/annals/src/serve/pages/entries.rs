@@ -99,6 +99,8 @@ struct FileHtml {
 struct ChangeHtml {
     operation: String,
     path: String,
+    /// The page of the file's lines.
+    lineage: Option<String>,
     diff: Html,
     editor: Option<String>,
 }
@@ -342,7 +344,12 @@ fn call_html(
         took: None,
         milliseconds: None,
         open: false,
-        files: files.iter().map(|file| describe_file(file, addresses)).collect(),
+        // A file whose change is shown is named there.
+        files: files
+            .iter()
+            .filter(|file| changes.iter().all(|change| change.path.as_str() != file.path.as_str()))
+            .map(|file| describe_file(file, addresses))
+            .collect(),
         steps: steps(input.value()),
         questions: questions(input.value()),
         changes: changes
@@ -354,6 +361,7 @@ fn call_html(
                 ChangeHtml {
                     operation: change.operation.replace('_', " "),
                     path: change.path.to_string(),
+                    lineage: lineage_address(change.path.as_str(), addresses),
                     diff: Html(diff),
                     editor: addresses.editor.and_then(|editor| editor.address(change.path.as_str(), line)),
                 }
@@ -431,12 +439,16 @@ fn describe_file(file: &FileView, addresses: &Addresses<'_>) -> FileHtml {
         operation: file.operation,
         path: path.to_owned(),
         lines: lines(range),
-        lineage: addresses.base.map(|_| format!("/lineage?file={}", super::html::in_address(path))),
+        lineage: lineage_address(path, addresses),
         editor: addresses
             .editor
             .filter(|_| !is_gone)
             .and_then(|editor| editor.address(path, range.map(|[start, _]| start))),
     }
+}
+
+fn lineage_address(path: &str, addresses: &Addresses<'_>) -> Option<String> {
+    addresses.base.map(|_| format!("/lineage?file={}", super::html::in_address(path)))
 }
 
 /// The number of the first line of a diff, in the file as it became.
