@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::ansi::terminal_text;
 use super::code;
-use super::diff::push_diff;
 use super::html::{Html, text};
 use super::markdown::markdown;
 use super::tagged::untagged;
+use super::touched::{ChangeHtml, FileHtml, change_html, file_html};
 use crate::view::format;
-use crate::view::{BlockView, Editor, Entry, FileView, View};
+use crate::view::{BlockView, Editor, Entry, View};
 
 #[derive(Template)]
 #[template(path = "entries.html")]
@@ -84,25 +84,6 @@ struct CallHtml {
     output: Option<Html>,
     /// Address and size of the complete output.
     whole: Option<(String, String)>,
-}
-
-/// A file that a call worked on.
-struct FileHtml {
-    operation: &'static str,
-    path: String,
-    lines: String,
-    /// The page of its lines.
-    lineage: Option<String>,
-    editor: Option<String>,
-}
-
-struct ChangeHtml {
-    operation: String,
-    path: String,
-    /// The page of the file's lines.
-    lineage: Option<String>,
-    diff: Html,
-    editor: Option<String>,
 }
 
 impl Html {
@@ -348,25 +329,11 @@ fn call_html(
         files: files
             .iter()
             .filter(|file| changes.iter().all(|change| change.path.as_str() != file.path.as_str()))
-            .map(|file| describe_file(file, addresses))
+            .map(|file| file_html(file, addresses))
             .collect(),
         steps: steps(input.value()),
         questions: questions(input.value()),
-        changes: changes
-            .iter()
-            .map(|change| {
-                let mut diff = String::new();
-                push_diff(&mut diff, change.diff.as_str());
-                let line = line_of_change(change.diff.as_str());
-                ChangeHtml {
-                    operation: change.operation.replace('_', " "),
-                    path: change.path.to_string(),
-                    lineage: lineage_address(change.path.as_str(), addresses),
-                    diff: Html(diff),
-                    editor: addresses.editor.and_then(|editor| editor.address(change.path.as_str(), line)),
-                }
-            })
-            .collect(),
+        changes: changes.iter().map(|change| change_html(change, addresses)).collect(),
         agent: agent_session_id.as_deref().and_then(addresses.agent),
         input: Html::default(),
         output: None,
@@ -424,38 +391,6 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
             code::highlighted("json", &pretty)
         }
     }
-}
-
-fn describe_file(file: &FileView, addresses: &Addresses<'_>) -> FileHtml {
-    let lines = |range: &Option<[u32; 2]>| match range {
-        Some([start, end]) if start == end => format!("line {start}"),
-        Some([start, end]) => format!("lines {start}–{end}"),
-        None => String::new(),
-    };
-    let range = if file.after.is_some() { &file.after } else { &file.before };
-    let path = file.path.as_str();
-    let is_gone = matches!(file.operation, "delete" | "move_from");
-    FileHtml {
-        operation: file.operation,
-        path: path.to_owned(),
-        lines: lines(range),
-        lineage: lineage_address(path, addresses),
-        editor: addresses
-            .editor
-            .filter(|_| !is_gone)
-            .and_then(|editor| editor.address(path, range.map(|[start, _]| start))),
-    }
-}
-
-fn lineage_address(path: &str, addresses: &Addresses<'_>) -> Option<String> {
-    addresses.base.map(|_| format!("/lineage?file={}", super::html::in_address(path)))
-}
-
-/// The number of the first line of a diff, in the file as it became.
-fn line_of_change(diff: &str) -> Option<u32> {
-    let head = diff.lines().find(|line| line.starts_with("@@ "))?;
-    let after = head.split(' ').find_map(|part| part.strip_prefix('+'))?;
-    after.split(',').next()?.parse().ok().filter(|line| *line > 0)
 }
 
 /// A to-do list: any list in an input whose entries have a state and a text.

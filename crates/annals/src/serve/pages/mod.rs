@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod tagged;
 mod tools;
+mod touched;
 mod trace;
 mod treemap;
 mod usage;
