@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::ansi::terminal_text;
 use super::code;
-use super::diff::push_diff;
 use super::html::{Html, text};
 use super::markdown::markdown;
 use super::tagged::untagged;
+use super::touched::{ChangeHtml, FileHtml, change_html, file_html};
 use crate::view::format;
-use crate::view::{BlockView, Editor, Entry, FileView, View};
+use crate::view::{BlockView, Editor, Entry, View};
 
 #[derive(Template)]
 #[template(path = "entries.html")]
@@ -84,23 +84,6 @@ struct CallHtml {
     output: Option<Html>,
     /// Address and size of the complete output.
     whole: Option<(String, String)>,
-}
-
-/// A file that a call worked on.
-struct FileHtml {
-    operation: &'static str,
-    path: String,
-    lines: String,
-    /// The page of its lines.
-    lineage: Option<String>,
-    editor: Option<String>,
-}
-
-struct ChangeHtml {
-    operation: String,
-    path: String,
-    diff: Html,
-    editor: Option<String>,
 }
 
 impl Html {
@@ -342,23 +325,15 @@ fn call_html(
         took: None,
         milliseconds: None,
         open: false,
-        files: files.iter().map(|file| describe_file(file, addresses)).collect(),
+        // A file whose change is shown is named there.
+        files: files
+            .iter()
+            .filter(|file| changes.iter().all(|change| change.path.as_str() != file.path.as_str()))
+            .map(|file| file_html(file, addresses))
+            .collect(),
         steps: steps(input.value()),
         questions: questions(input.value()),
-        changes: changes
-            .iter()
-            .map(|change| {
-                let mut diff = String::new();
-                push_diff(&mut diff, change.diff.as_str());
-                let line = line_of_change(change.diff.as_str());
-                ChangeHtml {
-                    operation: change.operation.replace('_', " "),
-                    path: change.path.to_string(),
-                    diff: Html(diff),
-                    editor: addresses.editor.and_then(|editor| editor.address(change.path.as_str(), line)),
-                }
-            })
-            .collect(),
+        changes: changes.iter().map(|change| change_html(change, addresses)).collect(),
         agent: agent_session_id.as_deref().and_then(addresses.agent),
         input: Html::default(),
         output: None,
@@ -416,34 +391,6 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
             code::highlighted("json", &pretty)
         }
     }
-}
-
-fn describe_file(file: &FileView, addresses: &Addresses<'_>) -> FileHtml {
-    let lines = |range: &Option<[u32; 2]>| match range {
-        Some([start, end]) if start == end => format!("line {start}"),
-        Some([start, end]) => format!("lines {start}–{end}"),
-        None => String::new(),
-    };
-    let range = if file.after.is_some() { &file.after } else { &file.before };
-    let path = file.path.as_str();
-    let is_gone = matches!(file.operation, "delete" | "move_from");
-    FileHtml {
-        operation: file.operation,
-        path: path.to_owned(),
-        lines: lines(range),
-        lineage: addresses.base.map(|_| format!("/lineage?file={}", super::html::in_address(path))),
-        editor: addresses
-            .editor
-            .filter(|_| !is_gone)
-            .and_then(|editor| editor.address(path, range.map(|[start, _]| start))),
-    }
-}
-
-/// The number of the first line of a diff, in the file as it became.
-fn line_of_change(diff: &str) -> Option<u32> {
-    let head = diff.lines().find(|line| line.starts_with("@@ "))?;
-    let after = head.split(' ').find_map(|part| part.strip_prefix('+'))?;
-    after.split(',').next()?.parse().ok().filter(|line| *line > 0)
 }
 
 /// A to-do list: any list in an input whose entries have a state and a text.

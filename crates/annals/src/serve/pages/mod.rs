@@ -37,6 +37,7 @@ mod sessions;
 mod settings;
 mod tagged;
 mod tools;
+mod touched;
 mod trace;
 mod treemap;
 mod usage;
