@@ -111,7 +111,9 @@ fn visible_to(scope: Scope, text: &str) -> String {
 /// The conditions on entries of the access log, on members, and on those who see sessions in scope.
 fn visible_members(scope: Scope, text: String) -> String {
     let (holder, member, viewer) = match scope {
-        Scope::Owner => ("1 = 1".to_owned(), "1 = 1".to_owned(), "member.role = 'owner'".to_owned()),
+        Scope::Owner => {
+            ("1 = 1".to_owned(), "1 = 1".to_owned(), "member.role in ('owner', 'admin')".to_owned())
+        }
         Scope::Organisation(id) => (
             format!("access.holder in (select id from member where organisation = {id})"),
             format!("member.organisation = {id}"),

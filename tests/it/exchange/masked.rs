@@ -8,6 +8,8 @@ use annals_testkit::files::append;
 use annals_testkit::server::Server;
 use annals_testkit::{Bench, Ran};
 
+const OTHER: &str = "0199a1b2-0000-7000-8000-0000000000ff";
+
 /// Assembled at run time, so that no scanner takes this file for a leak.
 fn secret() -> String {
     format!("ghp_{}", "aB3dE6gH9".repeat(4))
@@ -44,7 +46,12 @@ fn masked_copies_grow_with_their_files_and_never_replace_them() {
     let token = hub.json(&["members", "add", "ada"])["token"].as_str().unwrap().to_owned();
     let laptop = Machine::new("laptop");
     let path = laptop.bench.transcript(&rollout(ID), &conversation(ID, &format!("the key {}", secret())));
-    std::fs::write(laptop.bench.codex().join("skills.bin"), [0xFF, 0xFE, 0x00]).unwrap();
+    let folder = path.parent().unwrap();
+    let lines = text_of(&conversation(OTHER, &format!("compressed {}", secret())));
+    let packed = zstd::bulk::compress(lines.as_bytes(), 3).unwrap();
+    std::fs::write(folder.join(format!("{}.zst", rollout(OTHER))), &packed).unwrap();
+    let cut = format!("{}.zst", rollout("0199a1b2-0000-7000-8000-0000000000cc"));
+    std::fs::write(folder.join(cut), &packed[..packed.len() / 2]).unwrap();
     laptop.sync();
     laptop.run(&["note", ID, &format!("revoke {}", secret())]);
     let server = serve(&hub, "exact");
@@ -56,6 +63,9 @@ fn masked_copies_grow_with_their_files_and_never_replace_them() {
     assert!(ran.code == 2 && ran.stderr.contains("its policy is masked"), "{}", ran.stderr);
     let first = answer(&laptop, "push", &server, &token, &["--yes"]);
     assert_eq!((&first["policy"], &first["arrangements"]), (&json!("masked"), &json!(1)), "{first}");
+    assert_eq!(first["unmasked_files"], 1, "the one that is cut off: {first}");
+    let compressed = hub.run(&["show", OTHER, "--reveal"]).stdout;
+    assert!(compressed.contains("compressed [secret:github:"), "{compressed}");
     append(&path, &text_of(&prompt(&format!("again {}", secret()))));
     laptop.sync();
     let second = answer(&laptop, "push", &server, &token, &[]);

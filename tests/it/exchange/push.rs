@@ -316,6 +316,45 @@ fn nobody_writes_or_reads_what_is_not_theirs() {
     }
 }
 
+/// The limit on the size of files stands for a disk that is full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_of_the_hub_refuses_a_push_that_is_complete_once_there_is_room() {
+    let (hub, tokens) = Hub::with(&["ada"]);
+    let machine = Machine::new("laptop");
+    machine.bench.transcript(&rollout(OTHER), &conversation(OTHER, "wheels"));
+    machine.sync();
+    machine.push(&hub, &tokens[0]);
+    let Hub { bench, server } = hub;
+    assert_eq!(server.stop().code, 0);
+    // Letters that do not compress well.
+    let mut state = 20_261_116_u64;
+    let words: String = (0..3_000_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'a' + (state >> 59) as u8 % 26)
+        })
+        .collect();
+    machine.bench.transcript(&rollout(ID), &conversation(ID, &words));
+    machine.sync();
+
+    let size = std::fs::metadata(bench.archive().join("annals.db")).unwrap().len() / 1_024;
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--json", "--no-sync"];
+    let limited = annals_testkit::disk::with_file_limit(size + 400, &bench.command(&serve));
+    let hub = Hub { server: Server::of(limited), bench };
+    let ran = machine.hub("push", &hub, &tokens[0], &["--yes"]);
+    assert!(ran.code == 2 && ran.stderr.contains("full") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+    assert_eq!(hub.bench.sessions().len(), 1, "nothing of the new file");
+    assert_eq!(hub.server.json_as(&tokens[0], "/api/v1/sessions")["sessions"].as_array().unwrap().len(), 1);
+    let Hub { bench, server } = hub;
+    server.stop();
+    assert_eq!(bench.run(&["doctor", "--deep"]).code, 0);
+
+    let hub = Hub { server: Server::without_refresh(&bench), bench };
+    machine.push(&hub, &tokens[0]);
+    assert_same_archives(&hub.bench, &machine.bench);
+}
+
 #[test]
 fn hostile_requests_are_refused_and_nothing_of_them_stays() {
     let (hub, tokens) = Hub::with(&["ada"]);

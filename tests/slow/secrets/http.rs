@@ -135,7 +135,7 @@ fn variants(parameters: &Value) -> Vec<String> {
             }
             "include_subagents" => each(&["include_subagents=true"]),
             "days" => each(&["days=all"]),
-            "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),
+            "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source", "by=member"]),
             // Required for a search; elsewhere it only filters.
             "q" if parameter["required"] == true => {
                 each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=bellpull"]);

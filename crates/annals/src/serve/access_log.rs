@@ -14,11 +14,14 @@ const FRESH: i64 = 60_000_000;
 /// Entries that are remembered.
 const MOST: usize = 10_000;
 
+/// Who read what, and how.
+type Entry = (Option<MemberId>, SessionId, AccessKind);
+
 /// What was written a moment ago, and the handle that writes.
 #[derive(Default)]
 pub(super) struct AccessLog {
     store: Mutex<Option<Store>>,
-    recent: Mutex<HashMap<(Option<MemberId>, SessionId, AccessKind), Time>>,
+    recent: Mutex<HashMap<Entry, Time>>,
 }
 
 impl AccessLog {

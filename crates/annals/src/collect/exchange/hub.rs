@@ -93,6 +93,10 @@ impl Refused {
             Refused::Because(error) if error.what.contains("no space left") => {
                 (507, Error::new("the disk of the hub is full").hint("free up space there, and push again"))
             }
+            Refused::Because(error) if error.what.contains("cannot be written") => {
+                let refused = Error::new("the archive of the hub cannot be written: its disk may be full");
+                (507, refused.hint("free up space there, and push again"))
+            }
             Refused::Because(error) => (500, error),
             Refused::Unknown => (404, Error::bad_request("no such step of the protocol")),
             Refused::Foreign => (403, Error::bad_request("this home is not yours")),

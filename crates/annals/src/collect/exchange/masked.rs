@@ -88,15 +88,11 @@ impl Masker {
         let encoding = if file.encoding == "zstd" { Encoding::Zstd } else { Encoding::Plain };
         for version in &file.versions {
             let mut segments = Segments { into: bytes, part: Vec::new(), hashes: Vec::new(), size: 0 };
-            let content = decoder(VersionBytes::of(store, version), encoding)?;
+            let bytes = VersionBytes::of(store, version);
             let is_text = match encoding {
-                Encoding::Plain => self.content(content, file, &mut segments)?,
-                Encoding::Zstd => {
-                    let mut encoder = zstd::stream::write::Encoder::new(&mut segments, 3)?;
-                    let is_text = self.content(content, file, &mut encoder)?;
-                    encoder.finish()?;
-                    is_text
-                }
+                Encoding::Plain => self.content(bytes, file, &mut segments)?,
+                // What cannot be decompressed to its end, because it is still being written, cannot be checked.
+                Encoding::Zstd => self.compressed(bytes, file, &mut segments).unwrap_or(false),
             };
             segments.finish()?;
             let (segments, size) = (std::mem::take(&mut segments.hashes), segments.size);
@@ -106,6 +102,13 @@ impl Masker {
             masked.versions.push(ExchangeVersion { size, segments, ..version.clone() });
         }
         Ok(Some(masked))
+    }
+
+    fn compressed(&self, bytes: impl Read, file: &ExchangeFile, out: &mut dyn Write) -> io::Result<bool> {
+        let mut encoder = zstd::stream::write::Encoder::new(out, 3)?;
+        let is_text = self.content(decoder(bytes, Encoding::Zstd)?, file, &mut encoder)?;
+        encoder.finish()?;
+        Ok(is_text)
     }
 
     /// Whether all of it is text.

@@ -247,8 +247,8 @@ pub struct UsageParameters {
     /// Number of days to include, in UTC (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
-    /// Group by day, model, project, session or source
-    #[param(default = "day", pattern = "^(day|model|project|session|source)$")]
+    /// Group by day, model, project, session, source or member
+    #[param(default = "day", pattern = "^(day|model|project|session|source|member)$")]
     by: Option<String>,
     /// Only this source
     source: Option<String>,
@@ -270,7 +270,8 @@ impl UsageParameters {
     pub fn read(self) -> Result<(UsageQuery, Option<(String, String)>)> {
         let by = self.by.as_deref().unwrap_or("day");
         let by = UsageBy::from_name(by).ok_or_else(|| {
-            Error::bad_request("invalid value of `by`").hint("use day, model, project, session or source")
+            Error::bad_request("invalid value of `by`")
+                .hint("use day, model, project, session, source or member")
         })?;
         let source = source_of(self.source.as_deref())?;
         let session = match (self.session_id, &source) {

@@ -1,4 +1,4 @@
-//! Tokens and cost, counted once: sums by day, model, project, session or source, and the responses behind them.
+//! Tokens and cost, counted once: sums by day, model, project, session, source or member, and the responses behind them.
 
 pub(super) mod activity;
 pub(super) mod calls;
@@ -48,7 +48,7 @@ pub struct UsageReport {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UsageRow {
-    /// A date, model, directory, session or source; null if unknown.
+    /// A date, model, directory, session, source or member; null if unknown.
     pub key: Option<Shown>,
     pub source: Option<String>,
     pub tokens: TokenSums,
