@@ -45,10 +45,10 @@ fn folders_lead_to_files_and_files_to_prompts() {
     let listed = server.page(&inside).text();
     let lines = format!("/lineage?file={}", escaped(&file));
     assert!(listed.contains(&format!("href=\"{lines}\"")), "{listed}");
-    // Two edits in two sessions; the client recorded the line of one of them.
+    // Two calls in two sessions: the whole file, and one line of it.
     let row = listed.split("<tr data-entry>").nth(1).unwrap();
     let numbers: Vec<&str> = row.split("class=\"number\">").skip(1).take(5).map(|part| &part[..1]).collect();
-    assert_eq!(numbers, ["1", "1", "2", "0", "2"], "{row}");
+    assert_eq!(numbers, ["4", "1", "2", "0", "2"], "{row}");
     assert!(row.contains("Claude Code 100 %"), "{row}");
     // The folder above is reached from here, and shows the same work.
     let (above, _) = folder.rsplit_once('/').unwrap();

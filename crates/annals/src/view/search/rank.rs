@@ -251,14 +251,13 @@ impl Searcher<'_> {
         for candidate in &mut candidates {
             let mut hits = found.remove(&candidate.key).unwrap_or_default();
             hits.sort_unstable_by_key(|hit| (hit.file, hit.offset, hit.kind as u8));
-            // A result may be indexed twice, once for the model and once for the client.
-            hits.dedup_by_key(|hit| (hit.file, hit.offset, hit.kind));
+            hits.dedup_by(|next, before| is_the_same(next, before));
             keep_best(&mut hits, COMPARED, |hit| (worth.passage(hit) * 1e6) as u32);
             hits.sort_unstable_by_key(|hit| (hit.file, hit.offset, hit.kind as u8));
-            self.compare(candidate, &tally, &worth, &hits);
+            self.compare(candidate, &worth, &hits);
         }
         sort_candidates(&mut candidates, &tally);
-        self.leave_copies_out(&mut candidates, &tally, &worth)?;
+        self.leave_copies_out(&mut candidates, &worth)?;
         sort_candidates(&mut candidates, &tally);
         self.read_best(&mut candidates, question)?;
         let mut groups: Vec<Group> = candidates
@@ -324,9 +323,13 @@ impl Searcher<'_> {
         Ok((candidates, complete))
     }
 
-    fn compare(&self, candidate: &mut Candidate, tally: &Tally, worth: &Worth<'_>, hits: &[PassageHit]) {
+    /// Counts words again: each passage once, however often and in which parts it was indexed.
+    fn compare(&self, candidate: &mut Candidate, worth: &Worth<'_>, hits: &[PassageHit]) {
         let weights = &self.weights;
-        let counts = tally.counts(candidate.number);
+        let mut tally = Tally::new(worth.counts.len());
+        hits.iter().for_each(|hit| tally.add(hit, weights, worth.question));
+        let (Some(newest), Some(timely)) = (tally.newest.first(), tally.timely.first()) else { return };
+        let counts = tally.counts(0);
         let mut ranked: Vec<(f32, PassageHit)> = hits.iter().map(|hit| (worth.passage(hit), *hit)).collect();
         ranked.sort_by(|(left, a), (right, b)| {
             // Prompts and answers before what tools say.
@@ -342,19 +345,19 @@ impl Searcher<'_> {
             + weights.window * worth.window(hits)
             + weights.passage * passage
             + weights.title * candidate.title;
-        let days = match tally.newest[candidate.number] {
+        let days = match *newest {
             0 => 365.0,
             newest => self.view.now.minute().saturating_sub(newest).max(0) as f32 / 1_440.0,
         };
         let recent = 1.0 + weights.recency / (1.0 + days / 30.0);
-        let timely = if tally.timely[candidate.number] { 1.0 + weights.time } else { 1.0 };
+        let timely = if *timely { 1.0 + weights.time } else { 1.0 };
         let all = worth.coverage(counts).powf(weights.coordination);
         candidate.score = sum * all * recent * timely;
         candidate.hits = ranked;
     }
 
     /// Copies of messages in other sessions are no matches; they are found in their original.
-    fn leave_copies_out(&self, candidates: &mut [Candidate], tally: &Tally, worth: &Worth<'_>) -> Result<()> {
+    fn leave_copies_out(&self, candidates: &mut [Candidate], worth: &Worth<'_>) -> Result<()> {
         let reader = self.reader();
         for (place, candidate) in candidates.iter_mut().enumerate() {
             let most = if place < CHECKED { CHECKED_PASSAGES } else { 1 };
@@ -374,18 +377,9 @@ impl Searcher<'_> {
                 continue;
             }
             live.extend(candidate.hits[at..].iter().map(|(_, hit)| *hit));
-            let mut own = Tally::new(tally.width);
-            for hit in &live {
-                own.add(hit, &self.weights, worth.question);
-            }
             live.sort_unstable_by_key(|hit| (hit.file, hit.offset, hit.kind as u8));
             candidate.hits.clear();
-            if !live.is_empty() {
-                let before = candidate.number;
-                candidate.number = 0;
-                self.compare(candidate, &own, worth, &live);
-                candidate.number = before;
-            }
+            self.compare(candidate, worth, &live);
         }
         Ok(())
     }
@@ -417,10 +411,25 @@ fn sort_candidates(candidates: &mut [Candidate], tally: &Tally) {
     });
 }
 
+/// Whether two hits are one passage; the first then has the words of both. A result may be indexed twice, once for the model
+/// and once for the client, and the second time as a whole or without what it repeats: that depends on when it was captured.
+fn is_the_same(next: &PassageHit, before: &mut PassageHit) -> bool {
+    let same = (next.file, next.offset, next.kind) == (before.file, before.offset, before.kind);
+    if same {
+        before.held |= next.held;
+        before.exact |= next.exact;
+        before.length = before.length.max(next.length);
+        before.minutes = before.minutes.max(next.minutes);
+    }
+    same
+}
+
 /// Keeps the hits that are worth most, and the newest of equal ones.
 fn keep_best(hits: &mut Vec<PassageHit>, most: usize, worth: impl Fn(&PassageHit) -> u32) {
     if hits.len() > most {
-        hits.sort_by_cached_key(|hit| std::cmp::Reverse((worth(hit), hit.minutes, hit.offset)));
+        hits.sort_by_cached_key(|hit| {
+            std::cmp::Reverse((worth(hit), hit.minutes, hit.offset, hit.kind as u8))
+        });
         hits.truncate(most);
     }
 }

@@ -1,4 +1,4 @@
-//! The table of related English words: 10,000 words, with those that mean about the same and those that are written about
+//! The table of related English words: 8,000 words, with those that mean about the same and those that are written about
 //! the same things. `make` in this folder makes it and names its sources.
 
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_table_is_whole() {
-        assert!(TABLE.words.len() > 9_000, "{}", TABLE.words.len());
+        assert!(TABLE.words.len() > 8_000, "{}", TABLE.words.len());
         assert_eq!(TABLE.related.len(), 2 * TABLE.words.len());
         let numbers =
             TABLE.related.iter().flat_map(|line| line.split(' ')).filter(|number| !number.is_empty());
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn words_have_relations() {
-        let [close, loose] = close_and_loose("quarrel");
+        let [close, loose] = close_and_loose("dispute");
         assert!(close.contains(&"argument") && close.contains(&"arguments"), "{close:?}");
         let [close, _] = close_and_loose("wedding");
         assert!(close.contains(&"marriage"), "{close:?}");
         assert!(loose.iter().all(|word| !close.contains(word)), "{loose:?}");
         // Names relate to nothing.
-        assert_eq!(close_and_loose("ruth"), [Vec::<&str>::new(), Vec::new()]);
+        assert_eq!(close_and_loose("helen"), [Vec::<&str>::new(), Vec::new()]);
     }
 }
