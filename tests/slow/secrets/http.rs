@@ -151,7 +151,7 @@ fn variants(parameters: &Value) -> Vec<String> {
             // These only filter results, and the cursor is followed anyway.
             "cursor" | "project" | "branch" | "model" | "since" | "until" | "q" | "source" | "session_id"
             | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end"
-            | "tag" | "starred" | "has_note" | "hidden" => {}
+            | "tag" | "starred" | "has_note" | "hidden" | "member" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }

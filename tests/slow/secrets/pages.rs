@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use regex::Regex;
+use serde_json::Value;
 
 use annals_testkit::Bench;
-use annals_testkit::server::Server;
+use annals_testkit::server::{Server, escaped};
 use annals_testkit::worlds::planted;
 
 /// Addresses followed per route: enough to include every kind of item and secret.
@@ -39,6 +40,21 @@ fn links(page: &str, at: &str) -> Vec<String> {
         }
     };
     link.captures_iter(page).map(|found| whole(&found[1])).filter(|address| !address.is_empty()).collect()
+}
+
+/// What the form for selected sessions exports.
+fn export_selected(server: &Server, sessions: &[Value]) -> String {
+    let cookie = server.cookie_of(&server.token);
+    let headers = [("Cookie", cookie.as_str()), ("Accept", "text/html"), ("Sec-Fetch-Site", "same-origin")];
+    let text = |session: &Value, name: &str| session[name].as_str().unwrap().to_owned();
+    let mut fields = vec!["do=export".to_owned()];
+    fields.extend(sessions.iter().map(|session| {
+        let selected = format!("{}:{}", text(session, "source"), text(session, "session_id"));
+        format!("session={}", escaped(&selected))
+    }));
+    let reply = server.send_form("/sessions/selected", &headers, &fields.join("&"));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.full_text()
 }
 
 #[test]
@@ -101,6 +117,12 @@ fn no_page_shows_a_secret() {
         }
     }
     leaks.extend(planted::leaks(&secrets, &server.first_event(), "/events"));
+    for some in server.list("/api/v1/sessions?include_subagents=true&limit=500", "sessions").chunks(20) {
+        let text = export_selected(&server, some);
+        *visits.entry("/sessions/selected".to_owned()).or_default() += 1;
+        *marks.entry("/sessions/selected".to_owned()).or_default() += text.matches("[secret:").count();
+        leaks.extend(planted::leaks(&secrets, &text, "/sessions/selected"));
+    }
     assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
     for (route, _) in &routes {
         // There is no image among the planted data.
@@ -112,6 +134,7 @@ fn no_page_shows_a_secret() {
     for route in [
         "/",
         "/sessions",
+        "/sessions/selected",
         "/sessions/{source}/{session_id}",
         "/sessions/{source}/{session_id}/steps",
         "/sessions/{source}/{session_id}/outline",
