@@ -27,7 +27,7 @@ const MONTHS: u64 = 7;
 /// Wide enough for every page's full layout, and small enough for a README.
 const WIDE: (u32, u32) = (1280, 860);
 /// Largest size of a picture.
-const BYTES: usize = 200_000;
+const BYTES: usize = 300_000;
 
 fn main() {
     // `cargo test --all-targets` also runs benches, and needs no pictures.
