@@ -316,7 +316,7 @@ fn nobody_writes_or_reads_what_is_not_theirs() {
     }
 }
 
-/// The limit on the size of files stands for a disk that is full.
+/// A limit on file size simulates a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_of_the_hub_refuses_a_push_that_is_complete_once_there_is_room() {

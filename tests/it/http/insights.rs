@@ -22,7 +22,7 @@ fn asks(session: &str, number: u32, minutes: u32, text: &str) -> String {
     timed(&prompt_row(session, number, text), minutes)
 }
 
-/// An answer that was sent so many tokens: not cached, read from the cache, and written to it.
+/// An answer with this many input tokens: not cached, read from the cache, and written to it.
 fn answers(session: &str, number: u32, minutes: u32, [input, read, written]: [u32; 3]) -> String {
     let id = format!("msg_{}_{number}", &session[28..]);
     let message = json!({

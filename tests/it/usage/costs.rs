@@ -115,7 +115,7 @@ fn a_response_costs_what_the_first_clients_wrote_with_it() {
 
 #[test]
 fn every_sum_has_the_costs_that_clients_wrote() {
-    // The sub-agent of Cline has no cost of its own.
+    // Cline reports no cost for a sub-agent.
     for (source, case, dollars, is_whole) in [
         ("pi", "lines", 0.010515, true),
         ("opencode", "lines", 0.024, true),

@@ -149,7 +149,7 @@ fn a_sub_agent_is_read_where_it_was_started() {
     let id = agent.rsplit('/').next().unwrap();
     let all = server.list(&format!("/api/v1/agent-sessions/claude_code/sessions/{id}/messages"), "messages");
     assert_eq!(browser.count(".subagent .entry"), all.len() as u64, "all of its steps");
-    // Links of its steps are those of its own page.
+    // Its steps link to its own page.
     let link =
         browser.run("return document.querySelector('.subagent .entry .tools a').getAttribute('href');");
     assert!(link.as_str().unwrap().starts_with(&format!("{agent}?at=")), "{link}");

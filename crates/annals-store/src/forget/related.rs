@@ -33,10 +33,9 @@ pub struct SessionCounts {
 impl Store {
     /// The sessions with those that they started, and the same sessions in other homes.
     pub fn with_related_sessions(&self, sessions: &BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
-        let mut all = sessions.clone();
-        let mut newest = all.clone();
-        while !newest.is_empty() {
-            let mut statement = self.connection.prepare_cached(sql!(
+        self.with_more(
+            sessions,
+            sql!(
                 "select started.id from session own
                  join session started on started.instance = own.instance and started.parent = own.key
                       and started.parent_kind in ('sub_agent', 'review')
@@ -46,27 +45,30 @@ impl Store {
                  join session same on same.key = own.key
                  join instance other on other.id = same.instance and other.source = home.source
                  where own.id in (select value from json_each($1))"
-            ))?;
-            let found = statement.query_map(params![serde_json::to_string(&newest)?], |row| row.get(0))?;
-            let found: BTreeSet<SessionId> = found.collect::<rusqlite::Result<_>>()?;
-            newest = found.difference(&all).copied().collect();
-            all.extend(&newest);
-        }
-        Ok(all)
+            ),
+        )
     }
 
     /// With the sessions whose messages they repeat.
     pub fn with_origins(&self, sessions: &BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
-        let mut all = sessions.clone();
-        let mut newest = all.clone();
-        while !newest.is_empty() {
-            let mut statement = self.connection.prepare_cached(sql!(
+        self.with_more(
+            sessions,
+            sql!(
                 "select origin.id from session own join instance home on home.id = own.instance
                  join link on link.session = own.id and link.kind = 'copy'
                  join session origin on origin.key = link.other
                  join instance other on other.id = origin.instance and other.source = home.source
                  where own.id in (select value from json_each($1))"
-            ))?;
+            ),
+        )
+    }
+
+    /// Adds what a statement finds for sessions, and for what it found, until it finds nothing new.
+    fn with_more(&self, sessions: &BTreeSet<SessionId>, text: &str) -> Result<BTreeSet<SessionId>> {
+        let mut all = sessions.clone();
+        let mut newest = all.clone();
+        let mut statement = self.connection.prepare_cached(text)?;
+        while !newest.is_empty() {
             let found = statement.query_map(params![serde_json::to_string(&newest)?], |row| row.get(0))?;
             let found: BTreeSet<SessionId> = found.collect::<rusqlite::Result<_>>()?;
             newest = found.difference(&all).copied().collect();

@@ -85,7 +85,7 @@ impl Network {
 fn parse_header(text: &str) -> Result<HeaderName> {
     let name = HeaderName::try_from(text).ok().filter(|name| ![AUTHORIZATION, COOKIE, HOST].contains(name));
     name.ok_or_else(|| {
-        Error::new(format!("no header for users: {text:?}"))
+        Error::new(format!("invalid header for users: {text:?}"))
             .hint("annals serve --user-header X-Forwarded-User")
     })
 }
@@ -101,7 +101,7 @@ struct Addresses {
 impl Addresses {
     fn parse(text: &str) -> Result<Addresses> {
         let unclear = || {
-            Error::new(format!("no address of a proxy: {text:?}"))
+            Error::new(format!("invalid address of a proxy: {text:?}"))
                 .hint("name an IP address or a network: --trust-proxy 10.0.0.2, --trust-proxy 172.18.0.0/16")
         };
         let (address, bits) =

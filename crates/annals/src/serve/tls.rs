@@ -65,12 +65,12 @@ impl TlsFiles {
         let bytes = read(&self.certificate)?;
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes)
             .collect::<std::result::Result<_, _>>()
-            .map_err(|error| unusable(format!("{certificate} is no certificate in PEM form: {error}")))?;
+            .map_err(|error| unusable(format!("{certificate} is not a PEM certificate: {error}")))?;
         if chain.is_empty() {
-            return Err(unusable(format!("{certificate} has no certificate")));
+            return Err(unusable(format!("{certificate} contains no certificate")));
         }
         let private = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
-            .map_err(|error| unusable(format!("{key} is no private key in PEM form: {error}")))?;
+            .map_err(|error| unusable(format!("{key} is not a PEM private key: {error}")))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_protocol_versions(DEFAULT_VERSIONS)
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))

@@ -135,7 +135,7 @@ fn tls_files(options: &ServeArguments, config: &Config) -> Result<Option<TlsFile
 fn policy(options: &ServeArguments, config: &Config) -> Result<HubPolicy> {
     let name = options.policy.as_deref().or(config.hub_policy()).unwrap_or(HubPolicy::Exact.name());
     HubPolicy::from_name(name).ok_or_else(|| {
-        Error::new(format!("no policy of a hub: {name:?}")).hint("set server.policy to exact or masked")
+        Error::new(format!("unknown hub policy: {name:?}")).hint("set server.policy to exact or masked")
     })
 }
 

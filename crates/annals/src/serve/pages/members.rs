@@ -1,16 +1,10 @@
 //! The members page: who sees the caller's sessions and who read them, and for admins the members of their organisation.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::filters::query_of;
-use super::{Frame, Theme, render};
-use crate::serve::App;
-use crate::serve::access::Caller;
+use super::{Frame, PageRequest, Theme};
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::Params;
 use crate::view::format;
@@ -66,15 +60,9 @@ pub(super) struct Parameters {
     cursor: String,
 }
 
-pub(super) async fn page(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    headers: HeaderMap,
-    Params(parameters): Params<Parameters>,
-) -> Answered {
-    let theme = Theme::of(&headers);
-    let is_admin = !matches!(caller.scope, Scope::Member(_));
-    Ok(render(app, caller, move |view| members_page(view, parameters, is_admin, theme).map(Some)).await)
+pub(super) async fn page(request: PageRequest, Params(parameters): Params<Parameters>) -> Answered {
+    let is_admin = !matches!(request.caller.scope, Scope::Member(_));
+    request.show(move |view, theme| members_page(view, parameters, is_admin, theme)).await
 }
 
 fn members_page(

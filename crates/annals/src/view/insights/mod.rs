@@ -1,4 +1,4 @@
-//! Moments that deserve a look: prompts typed again, turns that a person stopped, compactions, large contexts, calls that
+//! Moments worth reading: prompts typed again, turns that a person stopped, compactions, large contexts, calls that
 //! failed, lines rewritten soon, and caches that were missed. Nothing is graded: each number is a count of rows.
 
 mod cache;

@@ -8,7 +8,7 @@ use crate::view::context::View;
 use annals_core::{Picodollars, Result, SessionId, Time};
 use annals_store::{ResponseFilter, ResponseRow, SessionTotal, UsageBy, UsageSum};
 
-/// SessionTotals of sessions, read when the first response needs one.
+/// Totals of sessions, read when the first response needs one.
 #[derive(Default)]
 pub struct SessionTotals {
     by_session: Option<HashMap<SessionId, SessionTotal>>,
